@@ -53,7 +53,6 @@ static int run_apart(int argc, const char **argv)
         int status;
 
         ls_store_apart.drop = ls_apart_drop;
-        ls_store_apart.store_only = 0;
         ls_store_apart.bytes_most = LS_STORE_APART_BYTES;
         status = ls_main(argc, argv);
         if (status != LS_EXIT_FAIL || !ls_store_apart.error)
@@ -82,8 +81,7 @@ static void show_as_nobody(const char *name)
 #ifndef LOOKS_FOR_LEAKS
         for (const struct ls_command *const *c = ls_commands; *c; c++)
                 if ((*c)->shows && !strcmp((*c)->name, name))
-                        ls_store_apart = (struct ls_store_apart){ .drop = drop_to_show,
-                                                                   .store_only = 1 };
+                        ls_store_apart = (struct ls_store_apart){ .drop = drop_to_show };
         ls_follow_show = ls_apart_view;
 #else
         (void)name;
@@ -97,10 +95,13 @@ int main(int argc, const char **argv)
                 return ls_http_main(argc, argv);
 #endif
         if (argc > 0 && !strcmp(argv[0], LS_WORKER_ARGV0))
-                return argc > 1 && !strcmp(argv[1], LS_OUT_ROLE) ? ls_serve_main(argc, argv) : ls_worker_main(argc, argv);
+                return argc > 1 && !strcmp(argv[1], LS_OUT_ROLE) ? ls_serve_main(argc, argv)
+                                                                 : ls_worker_main(argc, argv);
         if (!geteuid())
                 show_as_nobody(argc > 1 ? argv[1] : "");
         ls_follow_drop = geteuid() ? NULL : ls_apart_drop;
+        if (!geteuid() && argc > 1 && !strcmp(argv[1], ls_cmd_store.name))
+                ls_store_apart.drop = ls_apart_drop;
         ls_heap_drop = geteuid() ? NULL : ls_apart_drop;
         if (argc > 0 && !strcmp(argv[0], LS_APART_ARGV0))
                 return run_apart(argc, argv);

@@ -1,4 +1,4 @@
-/* What a command is, and what all commands share: errors, units, output. Used by luasample.c,
+/* Commands: their table, and what all of them share: errors, units, output. Used by luasample.c,
  * record/ and report/. */
 #ifndef LS_CLI_COMMAND_H
 #define LS_CLI_COMMAND_H
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* One command. help, the man page check and the shell completions are made from this table. */
+/* Command. help, the man page check and the shell completions are made from this table. */
 struct ls_command {
         const char *name;               /* "record" */
         const char *summary;            /* one line, for luasample --help */
@@ -16,8 +16,8 @@ struct ls_command {
         int (*run)(int argc, const char **argv);        /* argv[0] is the name; returns the exit
                                                          * status. NULL = options that are typed
                                                          * inside a command: there is no --help */
-        int shows;                      /* 1 = it shows what the store has, with root's
-                                         * rights given up (ls_store_apart) */
+        int shows;                      /* 1 = it shows traces, with root's rights given up
+                                         * (ls_store_apart) */
 };
 
 /* The table of luasample.c, ended by name NULL. */
@@ -37,7 +37,7 @@ int ls_main(int argc, const char **argv);
 void ls_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void ls_warning(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same for what other code prints: each text that a program, a trace or a file name may
+/* Visible text, for what other code prints: each text that a program, a trace or a file name may
  * hold. */
 void ls_put_visible(FILE *f, const char *text);
 
@@ -51,8 +51,8 @@ int ls_parse_duration(const char *text, const char *default_unit, uint64_t *ret_
 /* Sizes: "64K", "2M", "1G", bytes. */
 int ls_parse_size(const char *text, uint64_t *ret_bytes);
 
-/* What is counted, "ticks seen late ...", as it stands behind a number: behind 1 the first word
- * that ends in s loses it. In buf, or what itself. */
+/* Text for what is counted, "ticks seen late ...", behind a number: behind 1 the first word that
+ * ends in s loses it. In buf, or what itself. */
 const char *ls_counted_text(uint64_t n, const char *what, char *buf, unsigned size);
 
 /* Opens a popt context for a command with -h/--help added; prints usage errors itself. */
@@ -62,8 +62,8 @@ poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char 
  * LS_EXIT_USAGE). --help is handled: prints and returns -3 (exit 0). */
 int ls_options_next(const struct ls_command *cmd, poptContext ctx);
 
-/* What the readers of a command's line return: LS_GO_ON when the command is to do its work, else
- * the status to exit with, after an error was said or help shown. The second of what
+/* Status that the readers of a command's line return: LS_GO_ON when the command is to do its work,
+ * else the status to exit with, after an error was said or help shown. The second of what
  * ls_options_next returned last. */
 #define LS_GO_ON (-1)
 static inline int ls_options_status(int last)

@@ -8,8 +8,8 @@
 
 #include "formats/escape.h"
 
-/* What names and paths hold is shown, not obeyed. Line ends too, so that a message stays one
- * line. */
+/* Control characters of names and paths are shown, not obeyed: line ends too, so that a message
+ * stays one line. */
 void ls_put_visible(FILE *f, const char *text)
 {
         char *visible = ls_visible(text, strlen(text));

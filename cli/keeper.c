@@ -36,10 +36,9 @@ int ls_keeper_there(void)
 }
 
 /* Returns 0 or -errno, and the descriptor that came, or -1. */
-static int ask(enum ls_keeper_what what, uint32_t value, int *ret_fd)
+static int ask(struct ls_keeper_question q, const char *path, int *ret_fd)
 {
         const mode_t mask = umask(0777);
-        const struct ls_keeper_question q = { what, value, mask };
         union {
                 struct cmsghdr head;
                 char room[CMSG_SPACE(sizeof(int))];
@@ -48,10 +47,14 @@ static int ask(enum ls_keeper_what what, uint32_t value, int *ret_fd)
         struct iovec part = { &error, sizeof(error) };
         struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room,
                             .msg_controllen = sizeof(control.room) };
+        struct iovec asked[] = { { &q, sizeof(q) },
+                                 { (char *)(uintptr_t)path, path ? strlen(path) : 0 } };
+        const struct msghdr question = { .msg_iov = asked, .msg_iovlen = 2 };
 
         umask(mask);
+        q.umask = mask;
         *ret_fd = -1;
-        if (send(own.fd, &q, sizeof(q), MSG_NOSIGNAL) != sizeof(q) ||
+        if (sendmsg(own.fd, &question, MSG_NOSIGNAL) < (ssize_t)sizeof(q) ||
             recvmsg(own.fd, &m, MSG_CMSG_CLOEXEC) != sizeof(error))
                 return -EPIPE;
         if (m.msg_controllen >= CMSG_LEN(sizeof(int)) && control.head.cmsg_type == SCM_RIGHTS)
@@ -59,7 +62,7 @@ static int ask(enum ls_keeper_what what, uint32_t value, int *ret_fd)
         return error;
 }
 
-/* Which part of the file that was named: 0 = it, or -EPERM. */
+/* Number of the part of the file that was named: 0 = the file itself, or -EPERM. */
 static int part_of(const char *path)
 {
         size_t n = own.path ? strlen(own.path) : 0;
@@ -76,7 +79,8 @@ static int part_of(const char *path)
 int ls_keeper_open(const char *path)
 {
         int part = part_of(path), fd;
-        int r = part < 0 ? part : ask(LS_KEEPER_OPEN, (uint32_t)part, &fd);
+        const struct ls_keeper_question q = { LS_KEEPER_OPEN, (uint32_t)part };
+        int r = part < 0 ? part : ask(q, NULL, &fd);
 
         return r ? r : fd < 0 ? -EPIPE : fd;
 }
@@ -85,14 +89,22 @@ int ls_keeper_close(int failed)
 {
         int fd;
 
-        return ask(LS_KEEPER_CLOSE, failed != 0, &fd);
+        return ask((struct ls_keeper_question){ LS_KEEPER_CLOSE, failed != 0 }, NULL, &fd);
+}
+
+int ls_keeper_text(const char *path, uint64_t size, uint64_t hash)
+{
+        const struct ls_keeper_question q = { LS_KEEPER_TEXT, .size = size, .hash = hash };
+        int fd, r = strlen(path) < LS_KEEPER_PATH ? ask(q, path, &fd) : -ENAMETOOLONG;
+
+        return r ? r : fd < 0 ? -EPIPE : fd;
 }
 
 void ls_keeper_pager(void)
 {
         int fd;
 
-        if (ask(LS_KEEPER_PAGER, 0, &fd) == 0 && fd >= 0) {
+        if (ask((struct ls_keeper_question){ LS_KEEPER_PAGER }, NULL, &fd) == 0 && fd >= 0) {
                 fflush(stdout);
                 dup2(fd, STDOUT_FILENO);
                 close(fd);

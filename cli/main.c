@@ -39,7 +39,9 @@ static int unknown_command(const char *name)
         const char *near = similar_command(name);
 
         if (near)
-                ls_error("'%s' is not a luasample command; did you mean '%s'? (luasample --help lists all)", name, near);
+                ls_error("'%s' is not a luasample command; did you mean '%s'? (luasample --help "
+                         "lists all)",
+                         name, near);
         else
                 ls_error("'%s' is not a luasample command (luasample --help lists all)", name);
         return LS_EXIT_USAGE;
@@ -96,7 +98,8 @@ static int find_page(const char *page, char *path, size_t size)
 
                 snprintf(name, sizeof(name), "%s.1", page);
                 snprintf(rest, sizeof(rest), places[i], name);
-                if ((size_t)snprintf(path, size, "%s%s", exe, rest) < size && access(path, R_OK) == 0)
+                if ((size_t)snprintf(path, size, "%s%s", exe, rest) < size &&
+                    access(path, R_OK) == 0)
                         return 1;
         }
         return 0;
@@ -217,7 +220,9 @@ static int run(int argc, const char **argv)
                 return 0;
         }
         if (name[0] == '-') {
-                ls_error("unknown option %s (usage: luasample COMMAND [OPTION...]; luasample --help lists all)", name);
+                ls_error("unknown option %s (usage: luasample COMMAND [OPTION...]; luasample "
+                         "--help lists all)",
+                         name);
                 return LS_EXIT_USAGE;
         }
         cmd = find_command(name);

@@ -141,10 +141,13 @@ poptContext ls_options_begin(const struct ls_command *cmd, int argc, const char 
 {
         poptContext ctx;
 
-        whole_table[0] = (struct poptOption){ NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)cmd->options, 0,
-                                              "Options:", NULL };
-        whole_table[1] = (struct poptOption){ NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)help_options, 0,
-                                              "Help:", NULL };
+        whole_table[0] = (struct poptOption){
+                NULL,       0,   POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)cmd->options, 0,
+                "Options:", NULL
+        };
+        whole_table[1] = (struct poptOption){
+                NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)help_options, 0, "Help:", NULL
+        };
         whole_table[2] = (struct poptOption)POPT_TABLEEND;
         if (!cmd->run)
                 whole_table[1] = whole_table[2];
@@ -253,7 +256,9 @@ int ls_check_output(const char *path)
 
 static void check_kept_output(void *ctx, const struct poptOption *o)
 {
-        const char *path = o->longName && !strcmp(o->longName, "output") && o->arg ? *(char *const *)o->arg : NULL;
+        const char *path = o->longName && !strcmp(o->longName, "output") && o->arg
+                                   ? *(char *const *)o->arg
+                                   : NULL;
 
         if (path && ls_check_output(path))
                 *(int *)ctx = -2;

@@ -10,10 +10,10 @@ typedef void (*ls_option_fn)(void *ctx, const struct poptOption *option);
 
 /* Calls fn for each option of a table, included tables too. */
 void ls_options_walk(const struct poptOption *table, ls_option_fn fn, void *ctx);
-/* The same for all options that cmd takes, --help too. */
+/* Calls fn for all options that cmd takes, --help too. */
 void ls_command_options(const struct ls_command *cmd, ls_option_fn fn, void *ctx);
 
-/* What luasample CMD --help prints. */
+/* Prints what luasample CMD --help shows. */
 void ls_command_help(const struct ls_command *cmd, FILE *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where a command's text goes: stdout, a pager, or a file that appears only when it is whole. Used
+/* Output of a command's text: stdout, a pager, or a file that appears only when it is whole. Used
  * by report/. */
 #include "cli/output.h"
 #include "cli/command.h"

@@ -1,4 +1,4 @@
-/* Where a command's text goes: stdout, a pager, or a file that appears only when it is whole. Used
+/* Output of a command's text: stdout, a pager, or a file that appears only when it is whole. Used
  * by the commands of report/. */
 #ifndef LS_CLI_OUTPUT_H
 #define LS_CLI_OUTPUT_H

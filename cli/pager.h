@@ -2,8 +2,8 @@
 #ifndef LS_CLI_PAGER_H
 #define LS_CLI_PAGER_H
 
-/* When stdout is a terminal, puts LUASAMPLE_PAGER, PAGER or less between it and us. Returns 1 when
- * there is one. */
+/* Puts LUASAMPLE_PAGER, PAGER or less between stdout and us, when stdout is a terminal. Returns 1
+ * when there is one. */
 int ls_pager_start(void);
 /* The user quits the pager with its own keys: Ctrl-C must not take its text away. A pager that is
  * gone is told by EPIPE, which ends the command quietly. */

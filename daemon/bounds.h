@@ -6,19 +6,23 @@
 #define SECOND_NS 1000000000ull
 
 #define LS_FIRST_NS SECOND_NS                   /* of a program, in which it is left alone */
-#define LS_SETTLED_NS (10 * SECOND_NS)          /* after it a program that no rule names is not looked at again */
-#define LS_LOOKS_MOST 200u                      /* a second that the kernel's events bring; then all are looked at together */
+#define LS_SETTLED_NS                                                                              \
+        (10 * SECOND_NS) /* after it a program that no rule names is not looked at again */
+#define LS_LOOKS_MOST                                                                              \
+        200u /* a second that the kernel's events bring; then all are looked at together */
 #define LS_STARTING_MOST 2u                     /* attachments at one time */
 #define LS_ATTACH_NS (60 * SECOND_NS)           /* for one attachment */
 #define LS_END_NS (10 * SECOND_NS)              /* for a recorder to end; then it is killed */
-#define LS_REFUSED_NS (5 * SECOND_NS)           /* until a process that cannot be recorded is tried again; doubled each time */
+#define LS_REFUSED_NS                                                                              \
+        (5 *                                                                                       \
+         SECOND_NS) /* until a process that cannot be recorded is tried again; doubled each time */
 #define LS_REFUSED_MOST_NS (3600 * SECOND_NS)
-#define LS_FAILURES_MOST 2u                     /* in LS_ASIDE_NS: then the service is put aside for as long */
+#define LS_FAILURES_MOST 2u /* in LS_ASIDE_NS: then the service is put aside for as long */
 #define LS_ASIDE_NS (3600 * SECOND_NS)
 #define LS_BACK_OFF_NS (2 * SECOND_NS)          /* after a failure */
 #define LS_LEAVES_NS (30 * SECOND_NS)           /* after a failure a refusal is not counted */
 #define LS_INTERVAL_MOST_NS (2 * SECOND_NS)     /* an interval is doubled while it is less */
-#define LS_BURST_INTERVAL_NS 1000000u           /* of close recording, with wall time and native stacks, */
+#define LS_BURST_INTERVAL_NS 1000000u /* of close recording, with wall time and native stacks, */
 #define LS_BURSTS_MOST 4u                       /* of so many processes at one time */
 #define LS_RULES_MOST 16u                       /* [rule NAME] */
 #define LS_COMMANDS_MOST 4u                     /* of rules, at one time, */
@@ -35,7 +39,7 @@
 #define LS_QUERY_NS (120 * SECOND_NS)   /* time, */
 #define LS_QUERY_BYTES (2ull << 30)     /* address space, */
 #define LS_QUERY_FILE (256ull << 20)    /* and answer; LS_STORE_APART_BYTES of chunks */
-#define LS_MERGE_MS 5000u                       /* with three chunks, after the end of a time until it is merged */
+#define LS_MERGE_MS 5000u /* with three chunks, after the end of a time until it is merged */
 #define LS_MERGE_CPU_S 300u                     /* of a merger, */
 #define LS_MERGE_BYTES (2ull << 30)             /* and its address space */
 #define LS_SINKS_MOST 8u                        /* [sink NAME] */

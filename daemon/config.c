@@ -23,12 +23,13 @@
 
 #define LINE_MOST 4096u
 #define TEXT_MOST 1024u                 /* bytes of a name or address */
-#define ERRORS_SAID 50u                 /* of one file: who gives another file by mistake reads no thousand lines */
+#define ERRORS_SAID 50u /* of one file: who gives another file by mistake reads no thousand lines */
 
 enum section { DAEMON, STORE, HTTP, SERVICE, RULE, SINK };
 enum kind { PATH, TEXT, TIME, SIZE, COUNT, PERCENT, SHARE, SWITCH, NAME, PATTERNS };
 
-static const char *const section_names[] = { "daemon", "store", "http", "service", "rule", "sink", NULL };
+static const char *const section_names[] = { "daemon", "store", "http", "service",
+                                             "rule",   "sink",  NULL };
 
 struct option {
         enum section section;
@@ -52,7 +53,8 @@ static const struct option options[] = {
         { section, key, kind, IN_##section(member), def, least, most, argument, help },
 #include "daemon/options.def"
 #undef LS_OPTION
-#define LS_RULE(key, member, argument, help) { SERVICE, key, PATTERNS, IN_SERVICE(member), NULL, 0, 0, argument, help },
+#define LS_RULE(key, member, argument, help)                                                       \
+        { SERVICE, key, PATTERNS, IN_SERVICE(member), NULL, 0, 0, argument, help },
 #include "daemon/rules.def"
 #undef LS_RULE
 };
@@ -91,7 +93,8 @@ int ls_service_name_ok(const char *name)
         size_t n = strlen(name);
 
         return n > 0 && n < LS_SERVICE_NAME && *name != '.' && *name != '-' &&
-               strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == n;
+               strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
+                       n;
 }
 
 /* "0.5%" in millionths. */
@@ -139,8 +142,10 @@ static int read_number(const struct option *o, const char *text, uint64_t *ret)
 static void set_defaults(void *to, int named)
 {
         for (size_t i = 0; i < N_OPTIONS; i++)
-                if ((options[i].section < SERVICE ? 0 : (int)options[i].section) == named && options[i].def)
-                        read_number(&options[i], options[i].def, (uint64_t *)((char *)to + options[i].offset));
+                if ((options[i].section < SERVICE ? 0 : (int)options[i].section) == named &&
+                    options[i].def)
+                        read_number(&options[i], options[i].def,
+                                    (uint64_t *)((char *)to + options[i].offset));
 }
 
 void ls_service_init(struct ls_service *s, const char *name)
@@ -155,7 +160,8 @@ static const char *what_is_meant(const struct option *o, char *buf, size_t size)
 {
         switch (o->kind) {
         case TIME:
-                return o->least < 1000000000 ? "a time such as 10ms or 5s" : "a time such as 10s, 5m, 2h or 7d";
+                return o->least < 1000000000 ? "a time such as 10ms or 5s"
+                                             : "a time such as 10s, 5m, 2h or 7d";
         case SIZE:
                 return "a size such as 500M or 4G";
         case SWITCH:
@@ -165,7 +171,8 @@ static const char *what_is_meant(const struct option *o, char *buf, size_t size)
         case SHARE:
                 return "a share from 0.0001% to 100%";
         default:
-                snprintf(buf, size, "a number from %llu to %llu", (unsigned long long)o->least, (unsigned long long)o->most);
+                snprintf(buf, size, "a number from %llu to %llu", (unsigned long long)o->least,
+                         (unsigned long long)o->most);
                 return buf;
         }
 }
@@ -179,8 +186,8 @@ static void say_range(struct reading *r, const struct option *o, const char *val
                 by = o->least < 1000000000 ? 1000000 : 1000000000;
                 unit = o->least < 1000000000 ? "ms" : "s";
         }
-        wrong(r, "%s = %s: give from %llu%s to %llu%s", o->key, value, (unsigned long long)(o->least / by), unit,
-              (unsigned long long)(o->most / by), unit);
+        wrong(r, "%s = %s: give from %llu%s to %llu%s", o->key, value,
+              (unsigned long long)(o->least / by), unit, (unsigned long long)(o->most / by), unit);
 }
 
 static void set_value(struct reading *r, const struct option *o, void *to, const char *value)
@@ -221,7 +228,8 @@ static void set_text(struct reading *r, const struct option *o, char **to, const
 static void set_name(struct reading *r, char *to, const char *value)
 {
         if (!ls_service_name_ok(value))
-                wrong(r, "service = %s: a name has letters, digits, _, . and -, at most %u", value, LS_SERVICE_NAME - 1);
+                wrong(r, "service = %s: a name has letters, digits, _, . and -, at most %u", value,
+                      LS_SERVICE_NAME - 1);
         else
                 strcpy(to, value);
 }
@@ -252,7 +260,8 @@ static int is_tell(const struct option *o, const char *value)
         return ok;
 }
 
-static void add_pattern(struct reading *r, const struct option *o, struct ls_patterns *to, const char *value)
+static void add_pattern(struct reading *r, const struct option *o, struct ls_patterns *to,
+                        const char *value)
 {
         char *text;
 
@@ -281,9 +290,11 @@ static void unknown_key(struct reading *r, const char *key)
         words[n] = NULL;
         near = ls_suggest(key, words);
         if (near)
-                wrong(r, "unknown key '%s' in [%s]; did you mean '%s'?", key, section_names[r->section], near);
+                wrong(r, "unknown key '%s' in [%s]; did you mean '%s'?", key,
+                      section_names[r->section], near);
         else
-                wrong(r, "unknown key '%s' in [%s] (luasample-daemon.conf(5) lists all)", key, section_names[r->section]);
+                wrong(r, "unknown key '%s' in [%s] (luasample-daemon.conf(5) lists all)", key,
+                      section_names[r->section]);
 }
 
 /* Called by inih for each "key = value". */
@@ -294,10 +305,14 @@ static int take_value(void *ctx, const char *section, const char *key, const cha
 
         if (r->section < 0) {
                 if (!*section)
-                        wrong(r, "'%s' stands in no section; begin with [daemon], [store], [http] or [service NAME]", key);
+                        wrong(r,
+                              "'%s' stands in no section; begin with [daemon], [store], [http] or "
+                              "[service NAME]",
+                              key);
                 return 1;
         }
-        while (i < N_OPTIONS && ((int)options[i].section != r->section || strcmp(options[i].key, key)))
+        while (i < N_OPTIONS &&
+               ((int)options[i].section != r->section || strcmp(options[i].key, key)))
                 i++;
         if (i == N_OPTIONS) {
                 unknown_key(r, key);
@@ -307,11 +322,15 @@ static int take_value(void *ctx, const char *section, const char *key, const cha
                 wrong(r, "'%s' is given twice", key);
         *r->seen |= 1ull << i;
         if (options[i].kind == PATTERNS)
-                add_pattern(r, &options[i], (struct ls_patterns *)(void *)((char *)r->base + options[i].offset), value);
+                add_pattern(r, &options[i],
+                            (struct ls_patterns *)(void *)((char *)r->base + options[i].offset),
+                            value);
         else if (options[i].kind == PATH)
-                set_path(r, &options[i], (char **)(void *)((char *)r->base + options[i].offset), value);
+                set_path(r, &options[i], (char **)(void *)((char *)r->base + options[i].offset),
+                         value);
         else if (options[i].kind == TEXT)
-                set_text(r, &options[i], (char **)(void *)((char *)r->base + options[i].offset), value);
+                set_text(r, &options[i], (char **)(void *)((char *)r->base + options[i].offset),
+                         value);
         else if (options[i].kind == NAME)
                 set_name(r, (char *)r->base + options[i].offset, value);
         else
@@ -384,8 +403,8 @@ static void begin_named(struct reading *r, int section, const char *name)
 {
         name += strspn(name, " ");
         if (!ls_service_name_ok(name)) {
-                wrong(r, "[%s %s]: a name has letters, digits, _, . and -, at most %u", section_names[section], name,
-                      LS_SERVICE_NAME - 1);
+                wrong(r, "[%s %s]: a name has letters, digits, _, . and -, at most %u",
+                      section_names[section], name, LS_SERVICE_NAME - 1);
         } else if (section == SERVICE) {
                 struct ls_service *s = find_service(r, name);
 
@@ -442,7 +461,10 @@ static void begin_section(struct reading *r, char *name)
         else if (near)
                 wrong(r, "unknown section [%s]; did you mean [%s]?", name, near);
         else
-                wrong(r, "unknown section [%s]; there are [daemon], [store], [http], [service NAME], [rule NAME] and [sink NAME]", name);
+                wrong(r,
+                      "unknown section [%s]; there are [daemon], [store], [http], [service NAME], "
+                      "[rule NAME] and [sink NAME]",
+                      name);
 }
 
 /* For inih: the next line. What it would pass over is looked at here, where the number of the line
@@ -459,7 +481,8 @@ static char *next_line(char *to, int size, void *stream)
         len = strlen(r->text);
         if (len + 1 == sizeof(r->text) || len + 2 >= (size_t)size) {
                 wrong(r, "the line has more than %d bytes", size - 3);
-                while (len + 1 == sizeof(r->text) && r->text[len - 1] != '\n' && (c = getc(r->file)) != EOF && c != '\n')
+                while (len + 1 == sizeof(r->text) && r->text[len - 1] != '\n' &&
+                       (c = getc(r->file)) != EOF && c != '\n')
                         ;
                 r->text[0] = 0;
         }
@@ -472,7 +495,8 @@ static char *next_line(char *to, int size, void *stream)
         if (!blank && r->text[0] == '[') {
                 begin_section(r, r->text + 1);
         } else if (blank || !strpbrk(r->text, "=:")) {
-                wrong(r, blank ? "a line cannot begin with a space" : "neither [section] nor key = value");
+                wrong(r, blank ? "a line cannot begin with a space"
+                               : "neither [section] nor key = value");
                 *to = 0;
         }
         return to;
@@ -592,7 +616,8 @@ static int check_rule(const struct ls_config *c, const struct ls_when *r)
                 ls_error("%s: [rule %s] says not when: give cpu, rss, mark, counter, stall or exit",
                          r->where, r->name);
         else if (!r->keep && !r->burst && !r->stack && !r->run)
-                ls_error("%s: [rule %s] says not what to do: give keep, burst, stack or run", r->where, r->name);
+                ls_error("%s: [rule %s] says not what to do: give keep, burst, stack or run",
+                         r->where, r->name);
         else {
                 while (*r->service && i < c->n_services && strcmp(c->services[i].name, r->service))
                         i++;
@@ -625,13 +650,19 @@ static int check_sink(const struct ls_sink_rule *s)
         while (s->type && types[i] && strcmp(types[i], s->type))
                 i++;
         if (!s->type || !types[i])
-                ls_error("%s: [sink %s]: give type, one of pyroscope, parca, coroot, pprof, otlp, clickhouse or dir", s->where,
-                         s->name);
-        else if (!s->url || (strcmp(s->type, "dir") ? strncmp(s->url, "http://", 7) && strncmp(s->url, "https://", 8) : *s->url != '/'))
+                ls_error("%s: [sink %s]: give type, one of pyroscope, parca, coroot, pprof, otlp, "
+                         "clickhouse or dir",
+                         s->where, s->name);
+        else if (!s->url || (strcmp(s->type, "dir") ? strncmp(s->url, "http://", 7) &&
+                                                              strncmp(s->url, "https://", 8)
+                                                    : *s->url != '/'))
                 ls_error("%s: [sink %s]: give url, %s", s->where, s->name,
-                         strcmp(s->type, "dir") ? "which begins with http:// or https://" : "an absolute path");
+                         strcmp(s->type, "dir") ? "which begins with http:// or https://"
+                                                : "an absolute path");
         else if (!strcmp(s->type, "otlp") && !s->experimental)
-                ls_error("%s: [sink %s]: OTLP profiles are not settled yet: experimental = yes sends them", s->where, s->name);
+                ls_error("%s: [sink %s]: OTLP profiles are not settled yet: experimental = yes "
+                         "sends them",
+                         s->where, s->name);
         else
                 return 0;
         return -EINVAL;
@@ -644,7 +675,8 @@ static int check_whole(struct ls_config *c, int user)
 
         for (unsigned i = 0; i < c->n_services; i++)
                 if (!has_rule(&c->services[i])) {
-                        ls_error("%s: [service %s] names no program: give exe, cmd, user, cgroup, unit, container or env",
+                        ls_error("%s: [service %s] names no program: give exe, cmd, user, cgroup, "
+                                 "unit, container or env",
                                  c->services[i].where, c->services[i].name);
                         error = -EINVAL;
                 }
@@ -705,7 +737,8 @@ static void patterns_done(struct ls_patterns *p)
 
 static void sink_done(struct ls_sink_rule *s)
 {
-        char *const texts[] = { s->type, s->url, s->labels, s->tenant, s->auth_file, s->table, s->where };
+        char *const texts[] = { s->type,      s->url,   s->labels, s->tenant,
+                                s->auth_file, s->table, s->where };
 
         for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
                 free(texts[i]);
@@ -746,6 +779,6 @@ void ls_config_done(struct ls_config *c)
 void ls_config_list(void)
 {
         for (size_t i = 0; i < N_OPTIONS; i++)
-                printf("%s\t%s\t%s\t%s\t%s\n", section_names[options[i].section], options[i].key, options[i].argument,
-                       options[i].def ? options[i].def : "-", options[i].help);
+                printf("%s\t%s\t%s\t%s\t%s\n", section_names[options[i].section], options[i].key,
+                       options[i].argument, options[i].def ? options[i].def : "-", options[i].help);
 }

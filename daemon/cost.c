@@ -27,7 +27,8 @@ void ls_cost_forget(struct ls_watched *w)
         struct ls_cost keep = w->cost;
 
         hang_up(&keep);
-        w->cost = (struct ls_cost){ .fd = -1, .doublings = keep.doublings, .doubled = keep.doubled };
+        w->cost =
+                (struct ls_cost){ .fd = -1, .doublings = keep.doublings, .doubled = keep.doubled };
 }
 
 static void ask(struct ls_watched *w)
@@ -44,8 +45,11 @@ static void take_figures(struct ls_daemon *d, struct ls_cost *c, const struct ls
 {
         if (c->known) {
                 c->cpu_ns = now->cpu_ns > c->last.cpu_ns ? now->cpu_ns - c->last.cpu_ns : 0;
-                c->agent_ns = now->agent_ns > c->last.agent_ns ? now->agent_ns - c->last.agent_ns : 0;
-                c->recorder_ns = now->recorder_ns > c->last.recorder_ns ? now->recorder_ns - c->last.recorder_ns : 0;
+                c->agent_ns = now->agent_ns > c->last.agent_ns ? now->agent_ns - c->last.agent_ns
+                                                               : 0;
+                c->recorder_ns = now->recorder_ns > c->last.recorder_ns
+                                         ? now->recorder_ns - c->last.recorder_ns
+                                         : 0;
                 c->fresh = 1;
         }
         if (c->agent_ns > c->cpu_ns)
@@ -67,7 +71,9 @@ static void listen_to(struct ls_daemon *d, struct ls_cost *c)
         c->line[c->n_line] = 0;
         if (n > 0 && !strchr(c->line, '\n') && c->n_line < sizeof(c->line) - 1)
                 return;
-        if (sscanf(c->line, "ack agent_ns=%" SCNu64 " cpu_ns=%" SCNu64 " recorder_ns=%" SCNu64 " dropped_ticks=%" SCNu64,
+        if (sscanf(c->line,
+                   "ack agent_ns=%" SCNu64 " cpu_ns=%" SCNu64 " recorder_ns=%" SCNu64
+                   " dropped_ticks=%" SCNu64,
                    &f.agent_ns, &f.cpu_ns, &f.recorder_ns, &f.dropped_ticks) == 4)
                 take_figures(d, c, &f);
         hang_up(c);
@@ -108,15 +114,16 @@ static void judge(struct ls_daemon *d, struct ls_watched *w, uint64_t now)
 
         if (!c->fresh)
                 return;
-        c->ppm = c->cpu_ns * 100 >= d->config.overhead_window_ns ? share_ppm(c->agent_ns, c->cpu_ns) : 0;
+        c->ppm = c->cpu_ns * 100 >= d->config.overhead_window_ns ? share_ppm(c->agent_ns, c->cpu_ns)
+                                                                 : 0;
         if (c->ppm > d->config.overhead_ppm && can_double(d, w)) {
                 slow_down(d, w, "its interval doubles: the agent takes too much of it");
         } else if (c->ppm * 2 >= d->config.overhead_ppm || d->host_ppm * 2 >= d->config.host_ppm) {
                 c->calm_ns = 0;
         } else if (!c->calm_ns) {
                 c->calm_ns = now;
-        } else if (c->doublings && now - c->calm_ns >= d->config.overhead_calm_ns && w->state == LS_WATCH_RECORDING &&
-                   !w->burst_ns) {
+        } else if (c->doublings && now - c->calm_ns >= d->config.overhead_calm_ns &&
+                   w->state == LS_WATCH_RECORDING && !w->burst_ns) {
                 d->quickened++;
                 change(w, -1, "its interval returns");
         }
@@ -142,7 +149,8 @@ static void judge_host(struct ls_daemon *d, uint64_t now)
         d->host_ppm = share_ppm(used, (now - d->cost_ns) * processors);
         d->cost_own_ns = self;
         if (d->host_ppm > d->config.host_ppm && most)
-                slow_down(d, most, "its interval doubles: all recordings take too much of the host");
+                slow_down(d, most,
+                          "its interval doubles: all recordings take too much of the host");
 }
 
 void ls_cost(struct ls_daemon *d)

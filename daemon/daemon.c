@@ -17,10 +17,12 @@
 static struct { char *config; int user, check, list_keys; } opt;
 
 static const struct poptOption options[] = {
-        { "config", 0, POPT_ARG_STRING, &opt.config, 0, "configuration to read, and FILE.d/*.conf (/etc/luasample/daemon.conf)",
-          "FILE" },
-        { "user", 0, POPT_ARG_NONE, &opt.user, 0, "places of one user: configuration, store and socket below the home", NULL },
-        { "check", 0, POPT_ARG_NONE, &opt.check, 0, "check the configuration and print which programs it names now", NULL },
+        { "config", 0, POPT_ARG_STRING, &opt.config, 0,
+          "configuration to read, and FILE.d/*.conf (/etc/luasample/daemon.conf)", "FILE" },
+        { "user", 0, POPT_ARG_NONE, &opt.user, 0,
+          "places of one user: configuration, store and socket below the home", NULL },
+        { "check", 0, POPT_ARG_NONE, &opt.check, 0,
+          "check the configuration and print which programs it names now", NULL },
         { "list-keys", 0, POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, &opt.list_keys, 0,
           "for tests/check_man.py: the keys of the configuration", NULL },
         POPT_TABLEEND
@@ -43,13 +45,16 @@ static void check_programs(const struct ls_config *c)
         struct dirent *e;
 
         while (dir && (e = readdir(dir))) {
-                pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
+                pid_t pid = isdigit((unsigned char)e->d_name[0])
+                                    ? (pid_t)strtol(e->d_name, NULL, 10)
+                                    : 0;
                 const struct ls_service *s;
                 struct ls_proc_id id;
                 struct ls_proc p;
                 const char *off;
 
-                if (pid <= 0 || pid == getpid() || ls_proc_identify(pid, &id) < 0 || id.kernel || ls_program_read(pid, &p) < 0)
+                if (pid <= 0 || pid == getpid() || ls_proc_identify(pid, &id) < 0 || id.kernel ||
+                    ls_program_read(pid, &p) < 0)
                         continue;
                 s = ls_rules_find(c, &p, &off);
                 if (!s)
@@ -61,7 +66,8 @@ static void check_programs(const struct ls_config *c)
                 closedir(dir);
         for (unsigned i = 0; i < c->n_services; i++)
                 if (!matched[i])
-                        printf("%-16s       -  no program matches its rule (%s)\n", c->services[i].name, c->services[i].where);
+                        printf("%-16s       -  no program matches its rule (%s)\n",
+                               c->services[i].name, c->services[i].where);
         if (!c->n_services)
                 printf("no [service NAME] in the configuration: nothing is attached to\n");
 }

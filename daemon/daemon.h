@@ -73,7 +73,8 @@ struct ls_watched {                     /* a process that a rule names */
         char dir[160];                  /* its directory in incoming */
         char control[108];              /* its --control; empty = none */
         struct ls_cost cost;
-        int burst_due;                  /* it is still recorded as usual: its stack is being taken */
+        int burst_due;                  /* it is still recorded as usual: its stack is being
+                                         * taken */
         uint64_t burst_ns;              /* it is recorded closely for so long, from when it is
                                          * attached to; 0 = not now */
         char line[512];                 /* of its stderr, so far */
@@ -229,7 +230,8 @@ int ls_supervise(struct ls_daemon *d);
  * stays. */
 int ls_daemon_reload(struct ls_daemon *d, char *why, size_t size);
 struct ls_watched *ls_daemon_find(struct ls_daemon *d, pid_t pid);
-const struct ls_service *ls_daemon_service(const struct ls_daemon *d, const char *name, struct ls_service *of_attached);
+const struct ls_service *ls_daemon_service(const struct ls_daemon *d, const char *name,
+                                           struct ls_service *of_attached);
 
 /* scan.c */
 void ls_daemon_scan(struct ls_daemon *d);
@@ -360,7 +362,8 @@ int ls_socket_inherited(int which);
 int ls_socket_directory(const char *path);
 /* Answers: text is taken (to be freed by the socket); error gets "error: " before it. */
 void ls_socket_answer(struct ls_client *c, char *text);
-void ls_socket_error(struct ls_client *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ls_socket_error(struct ls_client *c, const char *fmt, ...)
+        __attribute__((format(printf, 2, 3)));
 
 /* requests.c: does what a line asks for. */
 void ls_request(struct ls_daemon *d, struct ls_client *c, char *line);

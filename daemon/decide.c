@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-const char *const ls_watch_names[] = { "waiting", "starting", "recording", "ending", "refused", "off", "lent" };
+const char *const ls_watch_names[] = { "waiting", "starting", "recording", "ending",
+                                       "refused", "off",      "lent" };
 
 void ls_watch_state(struct ls_watched *w, enum ls_watch_state state, const char *reason)
 {
@@ -49,7 +50,8 @@ static unsigned count(const struct ls_daemon *d, const char *service, int starti
 }
 
 /* Why this one is not recorded now, or NULL. */
-static const char *stands_against(struct ls_daemon *d, const struct ls_watched *w, struct ls_serving *s, uint64_t now)
+static const char *stands_against(struct ls_daemon *d, const struct ls_watched *w,
+                                  struct ls_serving *s, uint64_t now)
 {
         if (s->off)
                 return "its service was detached";
@@ -87,7 +89,8 @@ static void try(struct ls_daemon *d, struct ls_watched *w, uint64_t now)
         if (error) {
                 char text[128];
 
-                snprintf(text, sizeof(text), "its recorder cannot be started: %s", strerror(-error));
+                snprintf(text, sizeof(text), "its recorder cannot be started: %s",
+                         strerror(-error));
                 w->retry_ns = now + LS_REFUSED_NS;
                 ls_watch_state(w, LS_WATCH_REFUSED, text);
         }
@@ -156,7 +159,8 @@ void ls_decide(struct ls_daemon *d)
         }
 }
 
-static void fail_service(struct ls_daemon *d, struct ls_watched *w, const char *reason, uint64_t now)
+static void fail_service(struct ls_daemon *d, struct ls_watched *w, const char *reason,
+                         uint64_t now)
 {
         struct ls_serving *s = ls_serving(d, w->service);
 
@@ -207,7 +211,8 @@ void ls_decide_ended(struct ls_daemon *d, struct ls_watched *w, int status)
         char text[128];
 
         ls_recorder_done(d, w);
-        lives = ls_proc_identify(w->pid, &id) == 0 && id.start_ticks == w->start_ticks && id.state != 'Z' && id.state != 'X';
+        lives = ls_proc_identify(w->pid, &id) == 0 && id.start_ticks == w->start_ticks &&
+                id.state != 'Z' && id.state != 'X';
         if (!lives || before == LS_WATCH_ENDING) {
                 if (!lives && w->attached)
                         ls_serving(d, w->service)->proven = 1;
@@ -227,9 +232,11 @@ void ls_decide_ended(struct ls_daemon *d, struct ls_watched *w, int status)
                 return;
         }
         if (WIFSIGNALED(status))
-                snprintf(text, sizeof(text), "its recorder was ended by signal %d", WTERMSIG(status));
+                snprintf(text, sizeof(text), "its recorder was ended by signal %d",
+                         WTERMSIG(status));
         else
-                snprintf(text, sizeof(text), "its recorder ended with status %d", WEXITSTATUS(status));
+                snprintf(text, sizeof(text), "its recorder ended with status %d",
+                         WEXITSTATUS(status));
         ls_watch_state(w, LS_WATCH_WAITING, text);
         fail_service(d, w, text, now);
 }

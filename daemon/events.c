@@ -18,7 +18,8 @@ static int subscribe(struct mnl_socket *nl)
 {
         char buf[256];
         struct nlmsghdr *h = mnl_nlmsg_put_header(buf);
-        struct cn_msg *cn = mnl_nlmsg_put_extra_header(h, sizeof(*cn) + sizeof(enum proc_cn_mcast_op));
+        struct cn_msg *cn =
+                mnl_nlmsg_put_extra_header(h, sizeof(*cn) + sizeof(enum proc_cn_mcast_op));
         const enum proc_cn_mcast_op op = PROC_CN_MCAST_LISTEN;
 
         h->nlmsg_type = NLMSG_DONE;
@@ -83,13 +84,16 @@ static void take_event(struct ls_daemon *d, const struct proc_event *e, uint64_t
                 d->events_heard = !e->event_data.ack.err;
         else if (e->what == PROC_EVENT_EXEC)
                 pid = e->event_data.exec.process_tgid;
-        else if (e->what == PROC_EVENT_FORK && e->event_data.fork.child_pid == e->event_data.fork.child_tgid &&
+        else if (e->what == PROC_EVENT_FORK &&
+                 e->event_data.fork.child_pid == e->event_data.fork.child_tgid &&
                  ls_daemon_find(d, e->event_data.fork.parent_tgid))
                 pid = e->event_data.fork.child_tgid;    /* a worker; others begin a program, or the
                                                          * scan sees them */
-        else if (e->what == PROC_EVENT_EXIT && e->event_data.exit.process_pid == e->event_data.exit.process_tgid &&
+        else if (e->what == PROC_EVENT_EXIT &&
+                 e->event_data.exit.process_pid == e->event_data.exit.process_tgid &&
                  ls_daemon_find(d, e->event_data.exit.process_tgid))
-                pid = take_exit(d, e->event_data.exit.process_tgid, (int)e->event_data.exit.exit_code);
+                pid = take_exit(d, e->event_data.exit.process_tgid,
+                                (int)e->event_data.exit.exit_code);
         if (pid > 0 && pid != getpid() && may_look(d, now))
                 ls_scan_look(d, pid);
 }
@@ -99,7 +103,8 @@ static void take_message(struct ls_daemon *d, const struct nlmsghdr *h, uint64_t
         const struct cn_msg *cn = mnl_nlmsg_get_payload(h);
         struct proc_event e;
 
-        if (mnl_nlmsg_get_payload_len(h) < sizeof(*cn) + sizeof(e) || cn->id.idx != CN_IDX_PROC || cn->id.val != CN_VAL_PROC)
+        if (mnl_nlmsg_get_payload_len(h) < sizeof(*cn) + sizeof(e) || cn->id.idx != CN_IDX_PROC ||
+            cn->id.val != CN_VAL_PROC)
                 return;
         memcpy(&e, cn->data, sizeof(e));
         take_event(d, &e, now);
@@ -113,7 +118,8 @@ void ls_events_read(struct ls_daemon *d)
         for (int i = 0; d->events && i < READS_MOST; i++) {
                 struct sockaddr_nl from;
                 socklen_t len = sizeof(from);
-                ssize_t n = recvfrom(ls_events_fd(d), buf, sizeof(buf), 0, (struct sockaddr *)&from, &len);
+                ssize_t n = recvfrom(ls_events_fd(d), buf, sizeof(buf), 0, (struct sockaddr *)&from,
+                                     &len);
                 int left = (int)n;
 
                 if (n < 0 && errno == ENOBUFS)          /* some are lost */
@@ -122,7 +128,8 @@ void ls_events_read(struct ls_daemon *d)
                         return;
                 if (len != sizeof(from) || from.nl_pid)
                         continue;                       /* not the kernel */
-                for (const struct nlmsghdr *h = (const void *)buf; mnl_nlmsg_ok(h, left); h = mnl_nlmsg_next(h, &left))
+                for (const struct nlmsghdr *h = (const void *)buf; mnl_nlmsg_ok(h, left);
+                     h = mnl_nlmsg_next(h, &left))
                         take_message(d, h, now);
         }
 }

@@ -59,7 +59,8 @@ static int find_times(struct recording *r, const char *name)
 {
         struct statx st;
 
-        if (statx(r->fd, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME | STATX_MTIME | STATX_SIZE | STATX_TYPE, &st) < 0)
+        if (statx(r->fd, name, AT_SYMLINK_NOFOLLOW,
+                  STATX_BTIME | STATX_MTIME | STATX_SIZE | STATX_TYPE, &st) < 0)
                 return -errno;
         if (!S_ISREG(st.stx_mode))
                 return -EINVAL;
@@ -118,8 +119,10 @@ static void commit(struct ls_daemon *d, struct recording *r, const char *name)
         if (!error || error == -EAGAIN)
                 return;
         if (!d->commit_errors++)
-                ls_daemon_say("%s/incoming/%s/%s: %s", d->store.path, r->name, name, strerror(-error));
-        snprintf(d->commit_error, sizeof(d->commit_error), "%s/%s: %s", r->name, name, strerror(-error));
+                ls_daemon_say("%s/incoming/%s/%s: %s", d->store.path, r->name, name,
+                              strerror(-error));
+        snprintf(d->commit_error, sizeof(d->commit_error), "%s/%s: %s", r->name, name,
+                 strerror(-error));
 }
 
 static int is_number(const char *text)
@@ -163,7 +166,8 @@ void ls_incoming(struct ls_daemon *d)
                 look_into(d, &r);
                 close(r.fd);
                 if (r.ended)
-                        unlinkat(d->store.incoming_fd, e->d_name, AT_REMOVEDIR);        /* stays when something is left */
+                        unlinkat(d->store.incoming_fd, e->d_name,
+                                 AT_REMOVEDIR); /* stays when something is left */
         }
         if (dir)
                 closedir(dir);

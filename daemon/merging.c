@@ -16,10 +16,31 @@
 #include "formats/escape.h"
 #include "record/worker/apart.h"
 
+/* A sink is in the middle of it: to merge moves samples to the end of their second, and the next
+ * ones of them would be sent twice, or what is sent again would have another id. */
+static int is_being_sent(const struct ls_daemon *d, const struct ls_window *w)
+{
+        const uint64_t end_ms = w->end_ms + 2 * d->config.chunk_ns / 1000000;
+
+        for (unsigned i = 0; i < d->config.n_sinks; i++)
+                for (unsigned k = 0; k < d->n_sendings; k++) {
+                        const struct ls_sending *s = &d->sendings[k];
+
+                        if (strcmp(s->name, d->config.sinks[i].name))
+                                continue;
+                        if ((s->from_ms > w->begin_ms && s->from_ms < end_ms) ||
+                            (s->until_ms > w->begin_ms && s->from_ms < end_ms))
+                                return 1;
+                }
+        return 0;
+}
+
 static int is_unmerged(void *ctx, const struct ls_window *w)
 {
         const struct ls_daemon *d = ctx;
 
+        if (is_being_sent(d, w))
+                return 1;
         for (unsigned i = 0; i < sizeof(d->unmerged) / sizeof(*d->unmerged); i++)
                 if (d->unmerged[i].level == w->level && d->unmerged[i].begin_ms == w->begin_ms &&
                     !strcmp(d->unmerged[i].service, w->service))
@@ -35,9 +56,10 @@ static void note_unmerged(struct ls_daemon *d)
 static void become_merger(const struct ls_daemon *d, pid_t parent)
 {
         const struct ls_window *w = &d->window;
-        char *window = ls_print("%" PRIu64 ",%" PRIu64 ",%" PRIu32, w->begin_ms, w->end_ms, w->level);
-        const char *words[] = { LS_APART_ARGV0, "store", "--store", d->store.path, "--service", w->service,
-                                "--window", window, "merge", NULL };
+        char *window =
+                ls_print("%" PRIu64 ",%" PRIu64 ",%" PRIu32, w->begin_ms, w->end_ms, w->level);
+        const char *words[] = { LS_APART_ARGV0, "store",    "--store", d->store.path, "--service",
+                                w->service,     "--window", window,    "merge",       NULL };
         const struct ls_child merger = { .words = words,
                                          .parent = parent,
                                          .end_signal = SIGKILL,
@@ -88,8 +110,10 @@ void ls_merging(struct ls_daemon *d)
                 return;
         remove_hidden(d, &all);
         find_end(d, &all);
-        if (!ls_window_find(&all, 1, d->config.merge_ns / 1000000, before, is_unmerged, d, &d->window) &&
-            !ls_window_find(&all, 2, d->config.merge_old_ns / 1000000, before, is_unmerged, d, &d->window)) {
+        if (!ls_window_find(&all, 1, d->config.merge_ns / 1000000, before, is_unmerged, d,
+                            &d->window) &&
+            !ls_window_find(&all, 2, d->config.merge_old_ns / 1000000, before, is_unmerged, d,
+                            &d->window)) {
                 ls_chunks_done(&all);
                 return;
         }

@@ -47,7 +47,8 @@ uint64_t ls_recorder_interval(const struct ls_watched *w, const struct ls_servic
         return w->burst_ns ? LS_BURST_INTERVAL_NS : s->interval_ns << w->cost.doublings;
 }
 
-static int make_words(struct words *w, const struct ls_daemon *d, const struct ls_watched *t, const struct ls_service *s)
+static int make_words(struct words *w, const struct ls_daemon *d, const struct ls_watched *t,
+                      const struct ls_service *s)
 {
         add(w, strdup("luasample"));
         add(w, strdup("record"));
@@ -101,7 +102,8 @@ static int make_dir(struct ls_daemon *d, struct ls_watched *w)
 {
         int fd;
 
-        snprintf(w->dir, sizeof(w->dir), "%s.%d.%" PRIu64, w->service, (int)w->pid, ls_store_now_ms());
+        snprintf(w->dir, sizeof(w->dir), "%s.%d.%" PRIu64, w->service, (int)w->pid,
+                 ls_store_now_ms());
         if (mkdirat(d->store.incoming_fd, w->dir, 0700) < 0)
                 return -errno;
         fd = openat(d->store.incoming_fd, w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

@@ -21,7 +21,8 @@ static void put_text(yajl_gen g, const char *key, const char *value)
         char *visible = ls_visible(value, strlen(value));
 
         yajl_gen_string(g, (const unsigned char *)key, strlen(key));
-        yajl_gen_string(g, (const unsigned char *)(visible ? visible : ""), visible ? strlen(visible) : 0);
+        yajl_gen_string(g, (const unsigned char *)(visible ? visible : ""),
+                        visible ? strlen(visible) : 0);
         free(visible);
 }
 
@@ -55,7 +56,8 @@ static uint64_t seconds_until(uint64_t then, uint64_t now)
         return then > now ? (then - now + SECOND_NS - 1) / SECOND_NS : 0;
 }
 
-static void put_service(const struct ls_daemon *d, yajl_gen g, const struct ls_serving *s, uint64_t now)
+static void put_service(const struct ls_daemon *d, yajl_gen g, const struct ls_serving *s,
+                        uint64_t now)
 {
         unsigned n = 0, recorded = 0;
         const char *reason = s->reason;
@@ -72,7 +74,11 @@ static void put_service(const struct ls_daemon *d, yajl_gen g, const struct ls_s
                 reason = "no program matches its rule";
         yajl_gen_map_open(g);
         put_text(g, "name", s->name);
-        put_text(g, "state", s->off ? "detached" : s->aside_until_ns > now ? "aside" : recorded ? "recording" : "waiting");
+        put_text(g, "state",
+                 s->off                    ? "detached"
+                 : s->aside_until_ns > now ? "aside"
+                 : recorded                ? "recording"
+                                           : "waiting");
         put_number(g, "processes", n);
         put_number(g, "recorded", recorded);
         put_number(g, "chunks", s->chunks);
@@ -123,7 +129,8 @@ static void put_sinks(struct ls_daemon *d, yajl_gen g)
                 put_number(g, "refused", s->refused);
                 put_number(g, "given_up_s", s->given_up_ms / 1000);
                 put_number(g, "until_ms", s->from_ms);
-                put_number(g, "behind_s", s->from_ms && now_ms > s->from_ms ? (now_ms - s->from_ms) / 1000 : 0);
+                put_number(g, "behind_s",
+                           s->from_ms && now_ms > s->from_ms ? (now_ms - s->from_ms) / 1000 : 0);
                 put_number(g, "again_s", s->failures ? seconds_until(s->retry_ns, now) : 0);
                 put_text(g, "last", s->last);
                 yajl_gen_map_close(g);
@@ -149,7 +156,8 @@ static void do_status(struct ls_daemon *d, struct ls_client *c, const char *argu
                 put_text(g, "store", d->store.path);
                 put_text(g, "pressure", d->pressure ? d->pressure : "");
                 put_number(g, "disk_full", (uint64_t)d->full);
-                put_number(g, "disk_full_s", (d->full_ns + (d->full ? now - d->full_since_ns : 0)) / SECOND_NS);
+                put_number(g, "disk_full_s",
+                           (d->full_ns + (d->full ? now - d->full_since_ns : 0)) / SECOND_NS);
                 put_text(g, "programs_by", d->events_heard ? "events" : "scan");
                 put_number(g, "dropped_ticks", d->dropped_ticks);
                 put_number(g, "host_cost_ppm", d->host_ppm);
@@ -199,11 +207,13 @@ static void do_targets(struct ls_daemon *d, struct ls_client *c, const char *arg
                 put_text(g, "state", ls_watch_names[w->state]);
                 put_number(g, "since_s", (now - w->since_ns) / SECOND_NS);
                 put_number(g, "recorder", (uint64_t)w->recorder);
-                put_number(g, "interval_ns", ls_recorder_interval(w, ls_daemon_service(d, w->service, &spare)));
+                put_number(g, "interval_ns",
+                           ls_recorder_interval(w, ls_daemon_service(d, w->service, &spare)));
                 put_number(g, "cost_ppm", w->cost.ppm);
                 put_number(g, "slowed", w->cost.doubled);
                 put_number(g, "burst", w->burst_ns != 0);
-                put_number(g, "retry_s", w->state == LS_WATCH_REFUSED ? seconds_until(w->retry_ns, now) : 0);
+                put_number(g, "retry_s",
+                           w->state == LS_WATCH_REFUSED ? seconds_until(w->retry_ns, now) : 0);
                 put_text(g, "reason", w->reason);
                 yajl_gen_map_close(g);
         }
@@ -256,9 +266,14 @@ static void do_attach(struct ls_daemon *d, struct ls_client *c, const char *argu
         if (pid && !*end) {
                 error = ls_scan_attach(d, pid);
                 if (error == -EPERM)
-                        ls_socket_error(c, "%d: LUASAMPLE=off stands in its environment, or that cannot be read", (int)pid);
+                        ls_socket_error(c,
+                                        "%d: LUASAMPLE=off stands in its environment, or that "
+                                        "cannot be read",
+                                        (int)pid);
                 else if (error)
-                        ls_socket_error(c, "%d: %s", (int)pid, error == -ENOENT ? "there is no such process" : strerror(-error));
+                        ls_socket_error(c, "%d: %s", (int)pid,
+                                        error == -ENOENT ? "there is no such process"
+                                                         : strerror(-error));
                 else
                         ls_socket_answer(c, strdup("ok {}\n"));
                 return;
@@ -322,10 +337,13 @@ static void do_burst(struct ls_daemon *d, struct ls_client *c, const char *argum
 
                 memcpy(o->pids, pids, sizeof(pids));
                 o->n_pids = n;
-                ls_socket_answer(c, ls_print("ok {\"processes\":%u,\"operation\":%llu}\n", n, (unsigned long long)o->id));
+                ls_socket_answer(c, ls_print("ok {\"processes\":%u,\"operation\":%llu}\n", n,
+                                             (unsigned long long)o->id));
         } else {
-                ls_socket_error(c, "%s: none is being recorded, or %u processes are recorded closely already", argument,
-                                LS_BURSTS_MOST);
+                ls_socket_error(c,
+                                "%s: none is being recorded, or %u processes are recorded closely "
+                                "already",
+                                argument, LS_BURSTS_MOST);
         }
 }
 
@@ -338,7 +356,8 @@ static void do_snapshot(struct ls_daemon *d, struct ls_client *c, const char *ar
         uint64_t ns = LS_SNAPSHOT_MS * 1000000ull;
         struct ls_operation *o;
 
-        snprintf(service, sizeof(service), "%.*s", space ? (int)(space - argument) : (int)strlen(argument), argument);
+        snprintf(service, sizeof(service), "%.*s",
+                 space ? (int)(space - argument) : (int)strlen(argument), argument);
         if (!known_service(d, c, service))
                 return;
         if (space && (ls_parse_duration(space + 1, "", &ns) || ns < SECOND_NS)) {
@@ -558,7 +577,9 @@ void ls_request(struct ls_daemon *d, struct ls_client *c, char *line)
                         continue;
                 if (requests[i].takes != MAY &&
                     (requests[i].takes == ONE) != (argument && *argument))
-                        ls_socket_error(c, requests[i].takes ? "%s: a process or a service is missing" : "%s takes no argument",
+                        ls_socket_error(c,
+                                        requests[i].takes ? "%s: a process or a service is missing"
+                                                          : "%s takes no argument",
                                         line);
                 else
                         requests[i].run(d, c, argument);
@@ -603,7 +624,8 @@ void ls_request_pending(struct ls_daemon *d, struct ls_client *c, uint64_t now)
                                 "it takes longer than %u s, and goes on; see luasample ctl status",
                                 (unsigned)(LS_FLUSH_NS / SECOND_NS));
         else if (late)
-                ls_socket_error(c, "it takes longer than %u s; see luasample ctl targets", (unsigned)(LS_LEND_NS / SECOND_NS));
+                ls_socket_error(c, "it takes longer than %u s; see luasample ctl targets",
+                                (unsigned)(LS_LEND_NS / SECOND_NS));
         if (c->pending >= LS_PENDING_FLUSH && c->pending <= LS_PENDING_SINK &&
             d->next_work_ns > now + FLUSH_LOOK_NS)
                 d->next_work_ns = now + FLUSH_LOOK_NS;

@@ -10,7 +10,8 @@ static int match_exe(const struct ls_proc *p, const char *pattern)
 {
         const char *slash = strrchr(p->exe, '/');
 
-        return *p->exe && fnmatch(pattern, strchr(pattern, '/') || !slash ? p->exe : slash + 1, 0) == 0;
+        return *p->exe &&
+               fnmatch(pattern, strchr(pattern, '/') || !slash ? p->exe : slash + 1, 0) == 0;
 }
 
 static int match_cmd(const struct ls_proc *p, const char *pattern)
@@ -51,7 +52,8 @@ static int match_env(const struct ls_proc *p, const char *pattern)
 }
 
 /* A key that is not given fits. */
-static int any(const struct ls_patterns *list, const struct ls_proc *p, int (*match)(const struct ls_proc *, const char *))
+static int any(const struct ls_patterns *list, const struct ls_proc *p,
+               int (*match)(const struct ls_proc *, const char *))
 {
         for (unsigned i = 0; i < list->n; i++)
                 if (match(p, list->text[i]))
@@ -78,7 +80,8 @@ const char *ls_rules_off(pid_t pid)
         return r && !strcmp(value, "off") ? "LUASAMPLE=off in its environment" : NULL;
 }
 
-const struct ls_service *ls_rules_find(const struct ls_config *c, const struct ls_proc *p, const char **ret_off)
+const struct ls_service *ls_rules_find(const struct ls_config *c, const struct ls_proc *p,
+                                       const char **ret_off)
 {
         *ret_off = NULL;
         for (unsigned i = 0; i < c->n_services; i++)

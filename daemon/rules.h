@@ -7,7 +7,8 @@
 
 /* The first service whose rule fits, or NULL. *ret_off: LUASAMPLE=off stands in its environment, or
  * that cannot be read: then it is left alone whatever the rules say. */
-const struct ls_service *ls_rules_find(const struct ls_config *c, const struct ls_proc *p, const char **ret_off);
+const struct ls_service *ls_rules_find(const struct ls_config *c, const struct ls_proc *p,
+                                       const char **ret_off);
 /* Whether a program may be attached to at all: NULL, or why not. */
 const char *ls_rules_off(pid_t pid);
 

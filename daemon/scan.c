@@ -18,7 +18,8 @@ static int by_pid(const void *a, const void *b)
         return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-static struct ls_watched *add_watched(struct ls_daemon *d, pid_t pid, const struct ls_proc_id *id, const char *service)
+static struct ls_watched *add_watched(struct ls_daemon *d, pid_t pid, const struct ls_proc_id *id,
+                                      const char *service)
 {
         struct ls_watched *w;
 
@@ -36,7 +37,8 @@ static struct ls_watched *add_watched(struct ls_daemon *d, pid_t pid, const stru
         w->err_fd = w->cost.fd = -1;
         w->there = 1;
         w->changed_ns = ls_daemon_now();
-        if (ls_proc_age_ns(id->start_ticks) > LS_FIRST_NS && d->start_ns + LS_FIRST_NS > w->changed_ns)
+        if (ls_proc_age_ns(id->start_ticks) > LS_FIRST_NS &&
+            d->start_ns + LS_FIRST_NS > w->changed_ns)
                 w->changed_ns = 0;      /* was there before us */
         ls_watch_state(w, LS_WATCH_WAITING, "");
         d->watched[d->n_watched++] = w;
@@ -59,7 +61,8 @@ static void set_off(struct ls_watched *w, const char *why)
 }
 
 /* Whether the entry goes on to the next look. */
-static int look_at_new(struct ls_daemon *d, struct ls_seen *s, const struct ls_proc_id *id, uint64_t now)
+static int look_at_new(struct ls_daemon *d, struct ls_seen *s, const struct ls_proc_id *id,
+                       uint64_t now)
 {
         const struct ls_service *service;
         struct ls_watched *w;
@@ -139,7 +142,9 @@ void ls_daemon_scan(struct ls_daemon *d)
                 d->watched[i]->there = 0;
         d->left_out = 0;
         while (list && dir && (e = readdir(dir))) {
-                pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
+                pid_t pid = isdigit((unsigned char)e->d_name[0])
+                                    ? (pid_t)strtol(e->d_name, NULL, 10)
+                                    : 0;
 
                 if (pid <= 0 || pid == getpid())
                         continue;

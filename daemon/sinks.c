@@ -37,10 +37,12 @@ static int open_dir(const struct ls_daemon *d)
 static void read_place(const struct ls_daemon *d, struct ls_sending *s)
 {
         char text[256] = "";
-        int dir = open_dir(d), fd = dir >= 0 ? openat(dir, s->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+        int dir = open_dir(d),
+            fd = dir >= 0 ? openat(dir, s->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
         ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 
-        if (n <= 0 || sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %63s", &s->from_ms, &s->until_ms, &s->parts, s->done) < 3)
+        if (n <= 0 || sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %63s", &s->from_ms,
+                             &s->until_ms, &s->parts, s->done) < 3)
                 s->from_ms = s->until_ms = s->parts = 0;
         if (!ls_service_name_ok(s->done))
                 s->done[0] = 0;
@@ -52,7 +54,8 @@ static void read_place(const struct ls_daemon *d, struct ls_sending *s)
 
 static int write_file(int dir, const char *name, const char *text)
 {
-        int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), error;
+        int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600),
+            error;
 
         if (fd < 0)
                 return -errno;
@@ -64,7 +67,8 @@ static int write_file(int dir, const char *name, const char *text)
 /* Before anything more is sent. */
 static void write_place(const struct ls_daemon *d, struct ls_sending *s)
 {
-        char *text = ls_print("%" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", s->from_ms, s->until_ms, s->parts, s->done);
+        char *text = ls_print("%" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", s->from_ms, s->until_ms,
+                              s->parts, s->done);
         char *next = ls_print(".%s.new", s->name);
         int dir = open_dir(d), error = text && next ? 0 : -ENOMEM;
 
@@ -73,7 +77,8 @@ static void write_place(const struct ls_daemon *d, struct ls_sending *s)
         if (!error && renameat(dir, next, dir, s->name))
                 error = -errno;
         if (error)
-                snprintf(s->last, sizeof(s->last), "its place cannot be written: %s", strerror(-error));
+                snprintf(s->last, sizeof(s->last), "its place cannot be written: %s",
+                         strerror(-error));
         s->unwritten = error != 0;
         if (dir >= 0)
                 close(dir);
@@ -184,7 +189,8 @@ static int find_service(const struct ls_daemon *d, struct ls_sending *s)
                 const struct ls_chunk *c = &all.v[i];
                 uint64_t end_ms = c->end_ms + (c->level ? LONGEST_MS : 0);
 
-                if (c->begin_ms < s->until_ms && end_ms > s->from_ms && strcmp(c->service, s->done) > 0 &&
+                if (c->begin_ms < s->until_ms && end_ms > s->from_ms &&
+                    strcmp(c->service, s->done) > 0 &&
                     (!*s->service || strcmp(c->service, s->service) < 0))
                         strcpy(s->service, c->service);
         }
@@ -200,13 +206,14 @@ static void add_word(const char **words, unsigned *n, const char *option, const 
         words[(*n)++] = value;
 }
 
-static void become_push(const struct ls_daemon *d, const struct ls_sink_rule *rule, const struct ls_sending *s, pid_t parent,
-                        int fd)
+static void become_push(const struct ls_daemon *d, const struct ls_sink_rule *rule,
+                        const struct ls_sending *s, pid_t parent, int fd)
 {
         char *since = ls_print("@%" PRIu64 ".%03" PRIu64, s->from_ms / 1000, s->from_ms % 1000);
         char *until = ls_print("@%" PRIu64 ".%03" PRIu64, s->until_ms / 1000, s->until_ms % 1000);
         char *to = ls_print("%s:%s", rule->type, rule->url), *skip = ls_print("%" PRIu64, s->parts);
-        const char *words[32 + 2 * LS_PATTERNS_MOST] = { "luasample", "push", "--porcelain", "--retries", "0" };
+        const char *words[32 + 2 * LS_PATTERNS_MOST] = { "luasample", "push", "--porcelain",
+                                                         "--retries", "0" };
         const struct ls_child push = { .words = words,
                                        .parent = parent,
                                        .end_signal = SIGKILL,
@@ -237,7 +244,8 @@ static void become_push(const struct ls_daemon *d, const struct ls_sink_rule *ru
         ls_child_become(&push);
 }
 
-static void start(struct ls_daemon *d, const struct ls_sink_rule *rule, struct ls_sending *s, uint64_t now)
+static void start(struct ls_daemon *d, const struct ls_sink_rule *rule, struct ls_sending *s,
+                  uint64_t now)
 {
         pid_t self = getpid();
         int fds[2];
@@ -334,7 +342,8 @@ static void read_words(struct ls_sending *s, uint64_t *ret_sent, uint64_t *ret_w
                 else if (!strncmp(line, "retry-after-ms ", 15))
                         *ret_wait_ms = at_most(strtoull(line + 15, NULL, 10), WAIT_MOST_MS);
                 else
-                        snprintf(s->last, sizeof(s->last), "%s", !strncmp(line, "luasample: push: ", 17) ? line + 17 : line);
+                        snprintf(s->last, sizeof(s->last), "%s",
+                                 !strncmp(line, "luasample: push: ", 17) ? line + 17 : line);
         close(s->fd);
         s->fd = -1;
 }
@@ -366,7 +375,8 @@ int ls_send_ended(struct ls_daemon *d, pid_t pid, int status)
                 pass(d, s);
         } else if (!WIFEXITED(status) || WEXITSTATUS(status) != REFUSED) {
                 if (!WIFEXITED(status))
-                        snprintf(s->last, sizeof(s->last), "push was ended by signal %d", WTERMSIG(status));
+                        snprintf(s->last, sizeof(s->last), "push was ended by signal %d",
+                                 WTERMSIG(status));
                 if (sent > s->parts) {
                         s->parts = sent;
                         write_place(d, s);

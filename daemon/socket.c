@@ -35,8 +35,11 @@ int ls_socket_directory(const char *path)
                 error = -errno;
         if (error)
                 ls_error("%s: %s", dir, strerror(-error));
-        else if (!S_ISDIR(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) || st.st_mode & (S_IWGRP | S_IWOTH)) {
-                ls_error("%s: the directory of the socket must be yours, and not writable by others", dir);
+        else if (!S_ISDIR(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
+                 st.st_mode & (S_IWGRP | S_IWOTH)) {
+                ls_error("%s: the directory of the socket must be yours, and not writable by "
+                         "others",
+                         dir);
                 error = -EPERM;
         }
         free(dir);
@@ -48,7 +51,8 @@ int ls_socket_directory(const char *path)
 /* systemd gives names to several: those of HTTP are called http, the other is that of ctl. */
 int ls_socket_inherited(int which)
 {
-        const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS"), *name = getenv("LISTEN_FDNAMES");
+        const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS"),
+                   *name = getenv("LISTEN_FDNAMES");
         long fds = pid && n && strtol(pid, NULL, 10) == getpid() ? strtol(n, NULL, 10) : 0;
         struct stat st;
 
@@ -77,7 +81,9 @@ static int bind_socket(struct ls_daemon *d, const char *path)
         d->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         error = d->listener < 0 ? -errno : ls_listen_at(d->listener, path, 16);
         if (error == -EADDRINUSE)
-                ls_error("%s: another daemon listens there, or the name is taken: stop it, or give another socket", path);
+                ls_error("%s: another daemon listens there, or the name is taken: stop it, or give "
+                         "another socket",
+                         path);
         else if (error == -ENAMETOOLONG)
                 ls_error("%s: the path of the socket is too long: %zu bytes are possible", path,
                          sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
@@ -192,7 +198,8 @@ static int take_input(struct ls_daemon *d, struct ls_client *c)
 /* Returns -1 when all is said, or nobody listens. */
 static int put_output(struct ls_client *c)
 {
-        ssize_t n = send(c->fd, c->out + c->at_out, c->n_out - c->at_out, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n =
+                send(c->fd, c->out + c->at_out, c->n_out - c->at_out, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n < 0)
                 return errno == EAGAIN || errno == EINTR ? 0 : -1;
@@ -230,8 +237,10 @@ unsigned ls_socket_poll(struct ls_daemon *d, struct pollfd *p)
                 if (c->fd < 0)
                         continue;
                 used++;
-                p[n++] = (struct pollfd){ .fd = c->fd,
-                                          .events = (short)(POLLIN | (c->out && c->at_out < c->n_out ? POLLOUT : 0)) };
+                p[n++] = (struct pollfd){
+                        .fd = c->fd,
+                        .events = (short)(POLLIN | (c->out && c->at_out < c->n_out ? POLLOUT : 0))
+                };
         }
         if (d->listener >= 0 && used < LS_CLIENTS_MOST)
                 p[n++] = (struct pollfd){ .fd = d->listener, .events = POLLIN };

@@ -15,7 +15,7 @@
 #include "cli/command.h"
 #include "formats/wire/clock.h"
 
-#define WORK_NS SECOND_NS               /* most time between two looks at what recorders have ended */
+#define WORK_NS SECOND_NS /* most time between two looks at what recorders have ended */
 #define PRUNE_NS (60 * SECOND_NS)
 #define FULL_PRUNE_NS (5 * SECOND_NS)
 #define TICK_NS 200000000ull            /* while somebody waits, or recorders begin and end */
@@ -54,7 +54,8 @@ static const struct ls_service *find_service(const struct ls_config *c, const ch
         return NULL;
 }
 
-const struct ls_service *ls_daemon_service(const struct ls_daemon *d, const char *name, struct ls_service *spare)
+const struct ls_service *ls_daemon_service(const struct ls_daemon *d, const char *name,
+                                           struct ls_service *spare)
 {
         const struct ls_service *s = find_service(&d->config, name);
 
@@ -66,7 +67,8 @@ const struct ls_service *ls_daemon_service(const struct ls_daemon *d, const char
 
 static int same_options(const struct ls_service *a, const struct ls_service *b)
 {
-        return a->interval_ns == b->interval_ns && a->native == b->native && a->source == b->source && a->args == b->args;
+        return a->interval_ns == b->interval_ns && a->native == b->native &&
+               a->source == b->source && a->args == b->args;
 }
 
 /* What the new configuration says of one that the old one named. What ctl has detached may come
@@ -118,7 +120,8 @@ int ls_daemon_reload(struct ls_daemon *d, char *why, size_t size)
         ls_error_to(keep_first, &first);
         error = ls_config_read(d->config_path, d->must_exist, d->user, &new);
         if (!error && (strcmp(new.store, old.store) || strcmp(new.socket, old.socket))) {
-                ls_error("%s: store and socket cannot be changed by a reload: stop the daemon, and start it again",
+                ls_error("%s: store and socket cannot be changed by a reload: stop the daemon, and "
+                         "start it again",
                          d->config_path);
                 ls_config_done(&new);
                 error = -EINVAL;
@@ -146,7 +149,8 @@ int ls_daemon_reload(struct ls_daemon *d, char *why, size_t size)
         ls_config_done(&old);
         d->n_seen = 0;
         d->next_scan_ns = d->next_prune_ns = 0;
-        ls_daemon_say("the configuration was read: %u service%s", new.n_services, new.n_services == 1 ? "" : "s");
+        ls_daemon_say("the configuration was read: %u service%s", new.n_services,
+                      new.n_services == 1 ? "" : "s");
         return 0;
 }
 
@@ -156,7 +160,8 @@ static void ended(struct ls_daemon *d, pid_t pid, int status)
                 ls_merging_ended(d, status);
                 return;
         }
-        if (ls_triggers_ended(d, pid, status) || ls_web_ended(d, pid, status) || ls_send_ended(d, pid, status))
+        if (ls_triggers_ended(d, pid, status) || ls_web_ended(d, pid, status) ||
+            ls_send_ended(d, pid, status))
                 return;
         for (unsigned i = 0; i < d->n_watched; i++)
                 if (d->watched[i]->recorder == pid) {
@@ -193,7 +198,8 @@ static void read_signals(struct ls_daemon *d)
 
 static void prune(struct ls_daemon *d, uint64_t now)
 {
-        struct ls_store_limits limits = { d->config.max_age_ns / 1000000, d->config.max_size, d->config.min_free };
+        struct ls_store_limits limits = { d->config.max_age_ns / 1000000, d->config.max_size,
+                                          d->config.min_free };
         struct ls_pruned pruned;
         int full;
 
@@ -206,15 +212,18 @@ static void prune(struct ls_daemon *d, uint64_t now)
         full = !ls_store_has_room(&d->store, d->config.min_free);
         if (full && !d->full) {
                 d->full_since_ns = now;
-                ls_daemon_say("%s: less than %u%% of the disk is free: nothing is recorded until there is room", d->store.path,
-                              (unsigned)d->config.min_free);
+                ls_daemon_say("%s: less than %u%% of the disk is free: nothing is recorded until "
+                              "there is room",
+                              d->store.path, (unsigned)d->config.min_free);
         } else if (!full && d->full) {
                 d->full_ns += now - d->full_since_ns;
                 ls_daemon_say("%s: there is room again", d->store.path);
         }
         d->full = full;
         ls_merging(d);
-        d->next_prune_ns = now + (full ? FULL_PRUNE_NS : PRUNE_NS < d->config.chunk_ns ? PRUNE_NS : d->config.chunk_ns);
+        d->next_prune_ns = now + (full                            ? FULL_PRUNE_NS
+                                  : PRUNE_NS < d->config.chunk_ns ? PRUNE_NS
+                                                                  : d->config.chunk_ns);
 }
 
 /* What is due. */
@@ -276,7 +285,8 @@ static void wait_and_listen(struct ls_daemon *d)
                 if (w->err_fd >= 0)
                         p[n++] = (struct pollfd){ .fd = w->err_fd, .events = POLLIN };
                 soon |= w->state == LS_WATCH_STARTING || w->state == LS_WATCH_ENDING ||
-                        (w->state == LS_WATCH_WAITING && now - w->changed_ns < LS_FIRST_NS + TICK_NS);
+                        (w->state == LS_WATCH_WAITING &&
+                         now - w->changed_ns < LS_FIRST_NS + TICK_NS);
         }
         for (unsigned i = 0; i < LS_CLIENTS_MOST; i++)
                 soon |= d->clients[i].fd >= 0 && !(d->clients[i].holds && !d->clients[i].pending);
@@ -325,8 +335,8 @@ int ls_supervise(struct ls_daemon *d)
                 ls_error("daemon: %s", strerror(errno));
                 return LS_EXIT_FAIL;
         }
-        ls_daemon_say("daemon %d: store %s, %u service%s", (int)getpid(), d->store.path, d->config.n_services,
-                      d->config.n_services == 1 ? "" : "s");
+        ls_daemon_say("daemon %d: store %s, %u service%s", (int)getpid(), d->store.path,
+                      d->config.n_services, d->config.n_services == 1 ? "" : "s");
         if (d->config.process_events)
                 ls_events_open(d);
         ls_web_start(d);

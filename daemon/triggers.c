@@ -39,12 +39,17 @@ struct ls_firing *ls_firing(struct ls_daemon *d, const char *name)
 
 /* What the operator has written, with the daemon's rights: nobody else's file, and nothing of the
  * target but escaped. */
-static void become_command(const struct ls_when *r, const struct ls_watched *w, const char *why, pid_t parent)
+static void become_command(const struct ls_when *r, const struct ls_watched *w, const char *why,
+                           pid_t parent)
 {
         char *name = ls_visible(w->comm, strlen(w->comm));
-        char *env[] = { ls_print("PATH=/usr/sbin:/usr/bin:/sbin:/bin"), ls_print("LUASAMPLE_RULE=%s", r->name),
-                        ls_print("LUASAMPLE_SERVICE=%s", w->service), ls_print("LUASAMPLE_PID=%d", (int)w->pid),
-                        ls_print("LUASAMPLE_NAME=%s", name ? name : ""), ls_print("LUASAMPLE_WHY=%s", why), NULL };
+        char *env[] = { ls_print("PATH=/usr/sbin:/usr/bin:/sbin:/bin"),
+                        ls_print("LUASAMPLE_RULE=%s", r->name),
+                        ls_print("LUASAMPLE_SERVICE=%s", w->service),
+                        ls_print("LUASAMPLE_PID=%d", (int)w->pid),
+                        ls_print("LUASAMPLE_NAME=%s", name ? name : ""),
+                        ls_print("LUASAMPLE_WHY=%s", why),
+                        NULL };
         const char *words[] = { r->run, NULL };
         const struct ls_child command = {
                 .words = words, .path = r->run, .env = env, .parent = parent, .end_signal = SIGKILL
@@ -53,8 +58,8 @@ static void become_command(const struct ls_when *r, const struct ls_watched *w, 
         struct stat st;
 
         signal(SIGPIPE, SIG_DFL);
-        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
-            st.st_mode & (S_IWGRP | S_IWOTH))
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+            (st.st_uid != geteuid() && st.st_uid != 0) || st.st_mode & (S_IWGRP | S_IWOTH))
                 _exit(LS_EXIT_NOEXEC);
         if (chdir("/") < 0)
                 _exit(LS_EXIT_FAIL);
@@ -73,7 +78,8 @@ static void become_stack(const struct ls_watched *w, int out, pid_t parent)
 }
 
 /* stack_fd: where the stack is written to; -1 = what the rule says is run. */
-static void run_command(struct ls_daemon *d, const struct ls_when *r, const struct ls_watched *w, const char *why, int stack_fd)
+static void run_command(struct ls_daemon *d, const struct ls_when *r, const struct ls_watched *w,
+                        const char *why, int stack_fd)
 {
         pid_t self = getpid();
 
@@ -224,7 +230,8 @@ int ls_triggers_keep(struct ls_daemon *d, const struct ls_keeping *what, uint64_
         return 0;
 }
 
-static void keep_stack(struct ls_daemon *d, const struct ls_when *r, const char *name, const struct ls_watched *w, const char *why)
+static void keep_stack(struct ls_daemon *d, const struct ls_when *r, const char *name,
+                       const struct ls_watched *w, const char *why)
 {
         char full[256];
         int fd;
@@ -281,7 +288,8 @@ void ls_triggers_fire(struct ls_daemon *d, const struct ls_when *r, struct ls_wa
         if (r->keep)
                 keep_minute(d, r, name, w);
         if (r->burst && ls_decide_burst(d, w) < 0)
-                ls_daemon_say("rule %s: process %d is not recorded closely: it is not being recorded, is so already, or %u are",
+                ls_daemon_say("rule %s: process %d is not recorded closely: it is not being "
+                              "recorded, is so already, or %u are",
                               r->name, (int)w->pid, LS_BURSTS_MOST);
         if (r->run)
                 run_command(d, r, w, why, -1);

@@ -64,8 +64,10 @@ static int read_secret(const char *path, char *to, size_t size, const char *what
 
         if (!error && fstat(fd, &st) < 0)
                 error = -errno;
-        if (!error && (!S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) || st.st_mode & (S_IWGRP | S_IWOTH))) {
-                ls_error("%s: the %s must be a file of yours, and not writable by others", path, what);
+        if (!error && (!S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
+                       st.st_mode & (S_IWGRP | S_IWOTH))) {
+                ls_error("%s: the %s must be a file of yours, and not writable by others", path,
+                         what);
                 close(fd);
                 return -EPERM;
         }
@@ -97,7 +99,8 @@ static int read_secrets(const struct ls_config *c, struct ls_http_setup *s)
                 error = -EINVAL;
         }
         if (!error && c->http_certificate)
-                error = read_secret(c->http_certificate, s->certificate, sizeof(s->certificate), "certificate");
+                error = read_secret(c->http_certificate, s->certificate, sizeof(s->certificate),
+                                    "certificate");
         if (!error && c->http_key)
                 error = read_secret(c->http_key, s->key, sizeof(s->key), "key");
         s->has_tls = c->http_certificate != NULL;
@@ -106,7 +109,8 @@ static int read_secrets(const struct ls_config *c, struct ls_http_setup *s)
 
 /* "127.0.0.1:6061", "[::1]:6061". Returns the length of the address, or -EINVAL. *ret_host: as Host
  * has it. */
-static int read_address(const char *text, struct sockaddr_storage *ret, char *ret_host, size_t size, int *ret_loopback)
+static int read_address(const char *text, struct sockaddr_storage *ret, char *ret_host, size_t size,
+                        int *ret_loopback)
 {
         struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)ret;
         struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)ret;
@@ -123,7 +127,8 @@ static int read_address(const char *text, struct sockaddr_storage *ret, char *re
                 snprintf(host, sizeof(host), "%.*s", (int)n - 2, text + 1);
                 v6->sin6_family = AF_INET6;
                 v6->sin6_port = htons((uint16_t)port);
-                *ret_loopback = inet_pton(AF_INET6, host, &v6->sin6_addr) == 1 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+                *ret_loopback = inet_pton(AF_INET6, host, &v6->sin6_addr) == 1 &&
+                                IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
                 return inet_pton(AF_INET6, host, &v6->sin6_addr) == 1 ? (int)sizeof(*v6) : -EINVAL;
         }
         snprintf(host, sizeof(host), "%.*s", (int)n, text);
@@ -148,7 +153,8 @@ static int listen_unix(int fd, const void *path, unsigned len)
 
 /* That of a daemon which was killed may be listened to for a moment, until its HTTP process has
  * ended, too: the store is ours, so there is no other daemon. */
-static int listen_soon(int (*fn)(int fd, const void *at, unsigned len), int fd, const void *at, unsigned len)
+static int listen_soon(int (*fn)(int fd, const void *at, unsigned len), int fd, const void *at,
+                       unsigned len)
 {
         const struct timespec moment = { 0, 20000000 };
         int error = fn(fd, at, len);
@@ -172,10 +178,14 @@ static int is_guarded(const struct ls_config *c)
 static int open_tcp(const struct ls_config *c, struct ls_web *w)
 {
         struct sockaddr_storage a;
-        int loopback = 0, one = 1, len = read_address(c->http_listen, &a, w->setup.address, sizeof(w->setup.address), &loopback);
+        int loopback = 0, one = 1,
+            len = read_address(c->http_listen, &a, w->setup.address, sizeof(w->setup.address),
+                               &loopback);
 
         if (len < 0) {
-                ls_error("[http] listen = %s: give an address with its port, such as 127.0.0.1:6061 or [::1]:6061", c->http_listen);
+                ls_error("[http] listen = %s: give an address with its port, such as "
+                         "127.0.0.1:6061 or [::1]:6061",
+                         c->http_listen);
                 return len;
         }
         if (!loopback && !is_guarded(c))
@@ -220,7 +230,8 @@ static int open_unix(struct ls_daemon *d, struct ls_web *w)
                         return error;
                 w->unix_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
                 error = w->unix_fd < 0 ? -errno : listen_soon(listen_unix, w->unix_fd, path, 0);
-                if (!error && (lchown(path, (uid_t)-1, w->setup.group) < 0 || chmod(path, 0660) < 0))
+                if (!error &&
+                    (lchown(path, (uid_t)-1, w->setup.group) < 0 || chmod(path, 0660) < 0))
                         error = -errno;
                 if (error) {
                         ls_error("[http] socket = %s: %s", path, strerror(-error));
@@ -245,7 +256,8 @@ int ls_web_open(struct ls_daemon *d)
         w->unix_fd = w->tcp_fd = w->channel = -1;
         for (unsigned i = 0; i < LS_QUERIES_MOST; i++)
                 w->queries[i].out = w->queries[i].err = -1;
-        snprintf(w->setup.host, sizeof(w->setup.host), "%s", d->config.http_host ? d->config.http_host : "");
+        snprintf(w->setup.host, sizeof(w->setup.host), "%s",
+                 d->config.http_host ? d->config.http_host : "");
         error = read_secrets(&d->config, &w->setup);
         if (!error)
                 error = open_unix(d, w);
@@ -388,15 +400,19 @@ static char *ask_own(struct ls_daemon *d, const char *words, char *why, size_t s
         if (c.out && !strncmp(c.out, "ok ", 3))
                 text = strdup(c.out + 3);
         else
-                snprintf(why, size, "%.*s", c.out ? (int)strcspn(c.out + 7, "\n") : 0, c.out ? c.out + 7 : "");
+                snprintf(why, size, "%.*s", c.out ? (int)strcspn(c.out + 7, "\n") : 0,
+                         c.out ? c.out + 7 : "");
         free(c.out);
         return text;
 }
 
 static char *ask_all(struct ls_daemon *d)
 {
-        char why[64], *status = ask_own(d, "status", why, sizeof(why)), *targets = ask_own(d, "targets", why, sizeof(why));
-        char *text = status && targets ? ls_print("{\"status\":%s,\"targets\":%s}\n", status, targets) : NULL;
+        char why[64], *status = ask_own(d, "status", why, sizeof(why)),
+                      *targets = ask_own(d, "targets", why, sizeof(why));
+        char *text = status && targets
+                             ? ls_print("{\"status\":%s,\"targets\":%s}\n", status, targets)
+                             : NULL;
 
         free(status);
         free(targets);
@@ -406,7 +422,8 @@ static char *ask_all(struct ls_daemon *d)
 /* What HTTP may ask for: nothing that stops or detaches. */
 static int may_ask(const char *words)
 {
-        static const char *const known[] = { "status", "targets", "burst", "snapshot", "operation" };
+        static const char *const known[] = { "status", "targets", "burst", "snapshot",
+                                             "operation" };
         size_t n = strcspn(words, " ");
 
         for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
@@ -432,7 +449,8 @@ static void do_request(struct ls_daemon *d, const struct ls_http_ask *q)
         int fd;
 
         if (!strcmp(q->text, "ready")) {
-                answer(d->web, q->id, d->full || d->stopping ? 503 : 200, d->full ? "the store's disk is full" : "the daemon ends", -1);
+                answer(d->web, q->id, d->full || d->stopping ? 503 : 200,
+                       d->full ? "the store's disk is full" : "the daemon ends", -1);
                 return;
         }
         if (strcmp(q->text, "all") && !may_ask(q->text)) {
@@ -440,7 +458,8 @@ static void do_request(struct ls_daemon *d, const struct ls_http_ask *q)
                 return;
         }
         if (keeps_much(q->text)) {
-                answer(d->web, q->id, 400, "over HTTP the last hour at most is kept; see ctl snapshot", -1);
+                answer(d->web, q->id, 400,
+                       "over HTTP the last hour at most is kept; see ctl snapshot", -1);
                 return;
         }
         text = strcmp(q->text, "all") ? ask_own(d, q->text, why, sizeof(why)) : ask_all(d);
@@ -473,7 +492,9 @@ static char *time_word(const char *key, uint64_t ms)
 /* Only words that were checked, each with its option. */
 static void make_words(struct web_words *w, const struct ls_daemon *d, const struct ls_http_ask *q)
 {
-        static const char *const commands[] = { [LS_HTTP_EXPORT] = "export", [LS_HTTP_FLAME] = "report", [LS_HTTP_DIFF] = "diff",
+        static const char *const commands[] = { [LS_HTTP_EXPORT] = "export",
+                                                [LS_HTTP_FLAME] = "report",
+                                                [LS_HTTP_DIFF] = "diff",
                                                 [LS_HTTP_STACK] = "stack" };
 
         add(w, strdup(q->op == LS_HTTP_STACK ? "luasample" : LS_APART_ARGV0));
@@ -574,11 +595,13 @@ static const char *check_query(struct ls_daemon *d, struct ls_http_ask *q)
 {
         const struct ls_watched *w = q->pid > 0 ? ls_daemon_find(d, q->pid) : NULL;
 
-        q->service[sizeof(q->service) - 1] = q->event[sizeof(q->event) - 1] = q->format[sizeof(q->format) - 1] = 0;
+        q->service[sizeof(q->service) - 1] = q->event[sizeof(q->event) - 1] =
+                q->format[sizeof(q->format) - 1] = 0;
         if (*q->service && !ls_service_name_ok(q->service))
                 return "service: not a name";
         if (strspn(q->event, "abcdefghijklmnopqrstuvwxyz") != strlen(q->event) ||
-            strspn(q->format, "abcdefghijklmnopqrstuvwxyz-") != strlen(q->format) || *q->format == '-')
+            strspn(q->format, "abcdefghijklmnopqrstuvwxyz-") != strlen(q->format) ||
+            *q->format == '-')
                 return "not a format";
         if (q->pid < 0 || q->from_ms >= q->to_ms || !q->before_ms)
                 return "from is not before to, or before now";
@@ -640,7 +663,10 @@ static int first_error(int fd, char *text, size_t size)
 
                 if (!*line || !strncmp(said, "warning: ", 9))
                         continue;
-                snprintf(text, size, "%s", colon && colon[1] == ' ' && strcspn(said, " ") > (size_t)(colon - said) ? colon + 2 : said);
+                snprintf(text, size, "%s",
+                         colon && colon[1] == ' ' && strcspn(said, " ") > (size_t)(colon - said)
+                                 ? colon + 2
+                                 : said);
                 return 1;
         }
         return 0;
@@ -653,7 +679,10 @@ static int http_status(const struct ls_web_query *q, int status, int failed)
         int n = fstat(q->out, &st) == 0 && st.st_size > 0;
 
         if (WIFSIGNALED(status))
-                return WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGXFSZ || WTERMSIG(status) == SIGKILL ? 429 : 500;
+                return WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGXFSZ ||
+                                       WTERMSIG(status) == SIGKILL
+                               ? 429
+                               : 500;
         switch (WEXITSTATUS(status)) {
         case 0:
                 return 200;
@@ -680,7 +709,8 @@ int ls_web_ended(struct ls_daemon *d, pid_t pid, int status)
                 if (w->again)
                         ls_daemon_say("HTTP is served anew, by what [http] says now");
                 else if (!d->stopping)
-                        ls_daemon_say("the HTTP process ended with %s %d", WIFSIGNALED(status) ? "signal" : "status",
+                        ls_daemon_say("the HTTP process ended with %s %d",
+                                      WIFSIGNALED(status) ? "signal" : "status",
                                       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
                 cancel(d, 0);
                 close(w->channel);
@@ -701,7 +731,8 @@ int ls_web_ended(struct ls_daemon *d, pid_t pid, int status)
                 if (code == 429 && !failed)
                         snprintf(text, sizeof(text), "this takes too much: choose a shorter time");
                 if (!q->cancelled) {
-                        answer(w, q->ask.id, code, code == 200 ? "" : text, code == 200 ? q->out : -1);
+                        answer(w, q->ask.id, code, code == 200 ? "" : text,
+                               code == 200 ? q->out : -1);
                         q->out = code == 200 ? -1 : q->out;
                 }
                 query_done(q);
@@ -775,7 +806,8 @@ int ls_web_open(struct ls_daemon *d)
 {
         if (!d->config.http_listen)
                 return 0;
-        ls_error("[http] listen = %s: this luasample was built without libmicrohttpd", d->config.http_listen);
+        ls_error("[http] listen = %s: this luasample was built without libmicrohttpd",
+                 d->config.http_listen);
         return -ENOTSUP;
 }
 

@@ -62,7 +62,8 @@ int main(int argc, char **argv)
         if (!L)
                 return 1;
         luaL_openlibs(L);
-        if (luaL_loadbuffer(L, handlers, sizeof(handlers) - 1, "=handlers") || lua_pcall(L, 0, 0, 0)) {
+        if (luaL_loadbuffer(L, handlers, sizeof(handlers) - 1, "=handlers") ||
+            lua_pcall(L, 0, 0, 0)) {
                 fprintf(stderr, "host: %s\n", lua_tostring(L, -1));
                 return 1;
         }
@@ -73,8 +74,8 @@ int main(int argc, char **argv)
         for (unsigned i = 0; i < requests; i++)
                 failed += serve(L, i) != 0;
         luasample_mark("served");
-        printf("%u requests, %u failed, recording %d, Lua stack %d\n", requests, failed, luasample_is_recording(L),
-               lua_gettop(L));
+        printf("%u requests, %u failed, recording %d, Lua stack %d\n", requests, failed,
+               luasample_is_recording(L), lua_gettop(L));
         lua_close(L);
         return 0;
 }

@@ -21,7 +21,10 @@ size_t ls_utf8_decode(const char *s, size_t n, uint32_t *ret_char)
                 *ret_char = b[0];
                 return 1;
         }
-        len = b[0] >= 0xf0 && b[0] < 0xf8 ? 4 : b[0] >= 0xe0 && b[0] < 0xf0 ? 3 : b[0] >= 0xc0 && b[0] < 0xe0 ? 2 : 0;
+        len = b[0] >= 0xf0 && b[0] < 0xf8   ? 4
+              : b[0] >= 0xe0 && b[0] < 0xf0 ? 3
+              : b[0] >= 0xc0 && b[0] < 0xe0 ? 2
+                                            : 0;
         if (len == 0 || len > n)
                 return 0;
         c = b[0] & (0x7fu >> len);

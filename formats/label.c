@@ -9,7 +9,8 @@
 
 #define MAX_PARTS 64            /* directories tried to tell two files apart */
 #define MAX_CHUNK_NAME 40       /* columns of the text of a loaded chunk in its name */
-#define MAX_NAME 512            /* bytes of a name that are shown: a trace may give one long name to many functions */
+#define MAX_NAME                                                                                   \
+        512 /* bytes of a name that are shown: a trace may give one long name to many functions */
 
 struct ls_str ls_source_path(const struct ls_source *s)
 {
@@ -234,6 +235,8 @@ static char *function_label(const struct ls_profile *p, const struct ls_labels *
                 return strdup("[no function]");
         if (f->kind == LS_FUNC_LUA && (f->flags & LS_FUNCF_MAIN))
                 n = asprintf(&out, "main chunk@%s", l->source[f->source]);
+        else if (f->name.len && (f->flags & LS_FUNCF_INLINED))
+                n = asprintf(&out, "%.*s (inlined)", (int)f->name.len, f->name.s);
         else if (f->name.len)
                 return visible_name(f->name);
         else if (f->kind == LS_FUNC_LUA)

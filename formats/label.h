@@ -11,6 +11,8 @@ struct ls_labels {
         char **function;                /* by function id: "fib", "function@app.lua:3", "main
                                          * chunk@app.lua" */
         uint32_t n_sources, n_functions;
+        int inlined; /* 1 = --inlined: builtins that compiled code has inlined are
+                                         * rows of flat views; else they are their callers */
 };
 
 /* Labels for all sources and functions of p. Two sources with one file name get as many directories

@@ -40,7 +40,10 @@ struct ls_location { uint32_t function, line; };        /* line 0 = none */
 struct ls_stack { uint32_t parent, location, depth; };  /* parent < own id; 0 = root's parent; depth
                                                          * from 1 */
 struct ls_zone { uint32_t parent; struct ls_str name; };
-struct ls_sample_label { uint32_t parent; struct ls_str key, value; };  /* parent < own id: holds too, 0 = none */
+struct ls_sample_label {
+        uint32_t parent;
+        struct ls_str key, value;
+}; /* parent < own id: holds too, 0 = none */
 struct ls_process { uint32_t pid; struct ls_str name; struct ls_process_totals totals; };
 struct ls_thread { uint32_t process, tid; struct ls_str name; uint64_t cpu_ns; };
 struct ls_vm { uint32_t process, number; struct ls_str runtime; };
@@ -76,10 +79,20 @@ struct ls_attempt {                     /* of the JIT compiler: those that are a
                                          * were not */
         uint64_t count, ns, bytecodes;
 };
-struct ls_event { uint32_t id; struct ls_str name, unit; int sampled; uint64_t period_ns; uint64_t rows, sum; };
+struct ls_event {
+        uint32_t id;
+        struct ls_str name, unit;
+        int sampled;
+        uint64_t period_ns;
+        uint64_t rows, sum;
+};
 struct ls_clocks { uint64_t monotonic_ns, realtime_ns, boottime_ns; };
 struct ls_region { uint64_t time_ns, cpu_ns; uint32_t thread; int begin; struct ls_str name; };
-struct ls_mark { uint64_t time_ns; uint32_t thread; struct ls_str name; };     /* an instant that the program marked */
+struct ls_mark {
+        uint64_t time_ns;
+        uint32_t thread;
+        struct ls_str name;
+}; /* an instant that the program marked */
 struct ls_count { uint64_t time_ns; double value; uint32_t row; };      /* from then on; finite */
 struct ls_counter_series {              /* in order of time */
         uint32_t process, n;
@@ -160,8 +173,9 @@ struct ls_sample_block {
 };
 #define LS_COL_TIME 1u
 #define LS_COL_TRACE 2u
-#define LS_COL_PLACE 4u                 /* stacks as the file has them: places in machine code are not resolved */
-typedef int (*ls_sample_fn)(void *ctx, const struct ls_sample_block *block);    /* non-zero stops and is returned */
+#define LS_COL_PLACE 4u /* stacks as the file has them: places in machine code are not resolved */
+typedef int (*ls_sample_fn)(
+        void *ctx, const struct ls_sample_block *block); /* non-zero stops and is returned */
 
 /* The value of an INFO key, or def / "" when it is not there. */
 uint64_t ls_profile_u64(const struct ls_profile *p, enum ls_info_key key, uint64_t def);

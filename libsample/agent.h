@@ -35,7 +35,8 @@ extern struct ls_agent ls_agent;        /* interpose/process.c */
  * recorder is alive and wants samples is in shm. Any thread, signal handlers too. */
 static inline int ls_agent_live(void)
 {
-        return ls_agent.shm && *ls_agent.generation != 0 && *ls_agent.generation == ls_agent.shm->generation;
+        return ls_agent.shm && *ls_agent.generation != 0 &&
+               *ls_agent.generation == ls_agent.shm->generation;
 }
 
 /* The original functions behind those that the agent interposes, found in the constructor

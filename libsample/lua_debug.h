@@ -22,7 +22,13 @@ struct lua_Debug {
 #define LS_LUA_GLOBALSINDEX  (-10002)
 #define ls_lua_upvalueindex(i) (LS_LUA_GLOBALSINDEX - (i))
 #define ls_lua_pop(L, n) ls_lua.lua_settop(L, -(n) - 1)
-enum { LS_LUA_TNIL = 0, LS_LUA_TNUMBER = 3, LS_LUA_TSTRING = 4, LS_LUA_TTABLE = 5, LS_LUA_TFUNCTION = 6,
-       LS_LUA_TTHREAD = 8 };
+enum {
+        LS_LUA_TNIL = 0,
+        LS_LUA_TNUMBER = 3,
+        LS_LUA_TSTRING = 4,
+        LS_LUA_TTABLE = 5,
+        LS_LUA_TFUNCTION = 6,
+        LS_LUA_TTHREAD = 8
+};
 
 #endif

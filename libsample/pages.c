@@ -10,13 +10,15 @@
 #include <unistd.h>
 
 #define PAGE UINT64_C(4096)
-#define AWAY (UINT64_C(1) << 36)        /* bytes below the agent's code: no library and no heap grows so far */
+#define AWAY                                                                                       \
+        (UINT64_C(1) << 36) /* bytes below the agent's code: no library and no heap grows so far */
 
 static _Atomic uintptr_t lowest;        /* of the places that were given out; 0 = none yet */
 
 void *ls_pages_place(size_t n)
 {
-        uintptr_t here = (uintptr_t)&lowest & ~(PAGE - 1), none = 0, size = (n + PAGE - 1) & ~(PAGE - 1);
+        uintptr_t here = (uintptr_t)&lowest & ~(PAGE - 1), none = 0,
+                  size = (n + PAGE - 1) & ~(PAGE - 1);
 
         if (here < 2 * AWAY || size > AWAY)
                 return NULL;
@@ -26,7 +28,8 @@ void *ls_pages_place(size_t n)
 
 void *ls_pages_new(size_t n)
 {
-        long p = syscall(SYS_mmap, ls_pages_place(n), n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+        long p = syscall(SYS_mmap, ls_pages_place(n), n, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
 
         return p == -1 ? NULL : (void *)p;
 }

@@ -8,7 +8,10 @@
 /* Tables larger than this are not searched for a key: it would take too long. */
 #define LS_RAWTAB_MOST 4096u
 
-static inline uint32_t ls_tab_nodes(const char *t) { return LS_READ(uint32_t, t, LS_TAB_HMASK) + 1; }
+static inline uint32_t ls_tab_nodes(const char *t)
+{
+        return LS_READ(uint32_t, t, LS_TAB_HMASK) + 1;
+}
 static inline const char *ls_tab_node(const char *t, uint32_t i)
 {
         return LS_READ(const char *, t, LS_TAB_NODE) + (size_t)i * LS_NODE_SIZE;
@@ -53,6 +56,9 @@ static inline uint64_t ls_tab_geti(const char *t, uint32_t key)
 }
 
 /* Metatable, NULL = none. */
-static inline const char *ls_tab_meta(const char *t) { return LS_READ(const char *, t, LS_TAB_META); }
+static inline const char *ls_tab_meta(const char *t)
+{
+        return LS_READ(const char *, t, LS_TAB_META);
+}
 
 #endif

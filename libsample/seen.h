@@ -37,7 +37,9 @@ static inline const void *ls_at(const void *p, size_t n)
 {
         uintptr_t first = (uintptr_t)p >> 12, last = ((uintptr_t)p + n - 1) >> 12;
 
-        return first == ls_seen.page && last == first && n < 4096 && --ls_seen.left ? p : ls_seen_at(p, n);
+        return first == ls_seen.page && last == first && n < 4096 && --ls_seen.left
+                       ? p
+                       : ls_seen_at(p, n);
 }
 
 #else
@@ -58,14 +60,16 @@ static inline const void *ls_at(const void *p, size_t n)
 
 /* What is in the VM's memory: by address and offset; what a pointer of its points to; a member of
  * that. */
-#define LS_READ(type, p, offset) LS_OF(type, ls_at((const void *)((uintptr_t)(p) + (uintptr_t)(offset)), sizeof(type)))
+#define LS_READ(type, p, offset)                                                                   \
+        LS_OF(type, ls_at((const void *)((uintptr_t)(p) + (uintptr_t)(offset)), sizeof(type)))
 #define LS_GET(lvalue) LS_OF(__typeof__(lvalue), ls_at(&(lvalue), sizeof(lvalue)))
 #define LS_FIELD(p, member) LS_READ(__typeof__((p)->member), p, offsetof(__typeof__(*(p)), member))
 /* The same of an _Atomic, where other threads may change it. */
 #if LS_ITSELF
 #define LS_LOAD(p, member, order) atomic_load_explicit(&(p)->member, order)
 #else
-#define LS_LOAD(p, member, order) LS_READ(__typeof__(atomic_load(&(p)->member)), p, offsetof(__typeof__(*(p)), member))
+#define LS_LOAD(p, member, order)                                                                  \
+        LS_READ(__typeof__(atomic_load(&(p)->member)), p, offsetof(__typeof__(*(p)), member))
 #endif
 
 /* The same as LS_READ, of a copy that is our own. */

@@ -9,5 +9,6 @@ __thread uint64_t ls_thread_own_generation __attribute__((tls_model("initial-exe
 
 struct ls_thread *ls_thread_self(void)
 {
-        return ls_agent_live() && ls_thread_own_generation == *ls_agent.generation ? ls_thread_own : NULL;
+        return ls_agent_live() && ls_thread_own_generation == *ls_agent.generation ? ls_thread_own
+                                                                                   : NULL;
 }

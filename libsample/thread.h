@@ -12,7 +12,8 @@
 
 #include "formats/wire/shm.h"
 
-#define LS_THREADS_MOST 257u            /* rings that the agent uses at most, and that of the suspended coroutines */
+#define LS_THREADS_MOST                                                                            \
+        257u /* rings that the agent uses at most, and that of the suspended coroutines */
 
 struct ls_functions;
 struct ls_sources;

@@ -21,7 +21,7 @@ enum {                                  /* push.v1: PushRequest, RawProfileSerie
         PAIR_NAME = 1, PAIR_VALUE,
 };
 
-/* What stores call profiles. */
+/* Name that stores give profiles of an event. */
 static const char *profile_name(const char *event)
 {
         return !strcmp(event, "cpu") ? "process_cpu" : event;
@@ -67,7 +67,8 @@ static void put_pair(void *ctx, const char *name, const char *value)
         ls_proto_message(&s->message, SERIES_LABEL, &s->pair);
 }
 
-static int ls_body_pyroscope(const struct ls_push *p, const struct ls_export *in, struct ls_buf *ret)
+static int ls_body_pyroscope(const struct ls_push *p, const struct ls_export *in,
+                             struct ls_buf *ret)
 {
         struct series s = { .message = { 0 } };
 
@@ -83,10 +84,12 @@ static int ls_body_pyroscope(const struct ls_push *p, const struct ls_export *in
 
 static void put_base64(FILE *out, const uint8_t *v, size_t n)
 {
-        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        static const char digits[] =
+                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
         for (size_t i = 0; i < n; i += 3) {
-                uint32_t three = (uint32_t)v[i] << 16 | (i + 1 < n ? (uint32_t)v[i + 1] << 8 : 0) | (i + 2 < n ? v[i + 2] : 0);
+                uint32_t three = (uint32_t)v[i] << 16 | (i + 1 < n ? (uint32_t)v[i + 1] << 8 : 0) |
+                                 (i + 2 < n ? v[i + 2] : 0);
 
                 fputc(digits[three >> 18], out);
                 fputc(digits[three >> 12 & 63], out);
@@ -147,7 +150,8 @@ static int ls_body_pprof(const struct ls_push *p, const struct ls_export *in, st
 
 static const char *function_of(const struct ls_export *in, uint32_t stack)
 {
-        return in->labels->function[in->profile->locations[in->profile->stacks[stack].location].function];
+        return in->labels
+                ->function[in->profile->locations[in->profile->stacks[stack].location].function];
 }
 
 /* From the root on, as flameGraph() of ClickHouse has it. */
@@ -172,7 +176,8 @@ static void put_series(void *ctx, const char *name, const char *value)
 }
 
 /* Labels of the sample, the innermost of a key only, and of the series; as one object of JSON. */
-static int put_labels(struct ls_js *row, const struct ls_push *p, const struct ls_export *in, const struct ls_export_cell *c)
+static int put_labels(struct ls_js *row, const struct ls_push *p, const struct ls_export *in,
+                      const struct ls_export_cell *c)
 {
         char *text = NULL;
         size_t size;
@@ -189,12 +194,14 @@ static int put_labels(struct ls_js *row, const struct ls_push *p, const struct l
                 ls_js_key_string(&j, "vmstate", in->dim_text(in, LS_DIM_VMSTATE, c->vmstate));
         if (!(in->without & LS_DIM_ZONE) && c->zone)
                 ls_js_key_string(&j, "zone", in->dim_text(in, LS_DIM_ZONE, c->zone));
-        for (uint32_t at = c->label; at && n < LS_EXPORT_LABELS; at = in->profile->sample_labels[at].parent) {
+        for (uint32_t at = c->label; at && n < LS_EXPORT_LABELS;
+             at = in->profile->sample_labels[at].parent) {
                 const struct ls_sample_label *l = &in->profile->sample_labels[at];
                 unsigned i = 0;
                 char *key;
 
-                while (i < n && (keys[i].len != l->key.len || memcmp(keys[i].s, l->key.s, l->key.len)))
+                while (i < n &&
+                       (keys[i].len != l->key.len || memcmp(keys[i].s, l->key.s, l->key.len)))
                         i++;
                 if (i < n || !ls_export_wants_label(in, l->key))
                         continue;
@@ -222,12 +229,14 @@ static void put_leaf(struct ls_js *j, const struct ls_export *in, uint32_t stack
         const struct ls_function *f = &p->functions[l->function];
 
         ls_js_key_string(j, "function", in->labels->function[l->function]);
-        ls_js_key_string(j, "file", f->kind == LS_FUNC_LUA && f->source ? in->labels->source[f->source] : "");
+        ls_js_key_string(j, "file",
+                         f->kind == LS_FUNC_LUA && f->source ? in->labels->source[f->source] : "");
         ls_js_key_u64(j, "line", l->line);
 }
 
 /* A row for each cell, one a line. */
-static int ls_body_clickhouse(const struct ls_push *p, const struct ls_export *in, struct ls_buf *ret)
+static int ls_body_clickhouse(const struct ls_push *p, const struct ls_export *in,
+                              struct ls_buf *ret)
 {
         uint64_t start, elapsed;
         char *text = NULL;
@@ -238,7 +247,8 @@ static int ls_body_clickhouse(const struct ls_push *p, const struct ls_export *i
         ls_export_times(in, &start, &elapsed);
         for (size_t i = 0; !r && i < in->n_cells; i++) {
                 const struct ls_export_cell *c = &in->cells[i];
-                unsigned __int128 ns = (unsigned __int128)c->ticks * (in->exact ? 1 : in->interval_ns);
+                unsigned __int128 ns = (unsigned __int128)c->ticks *
+                                       (in->exact ? 1 : in->interval_ns);
                 struct ls_js j = { .out = f };
 
                 ls_js_open(&j, '{');

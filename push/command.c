@@ -53,7 +53,8 @@ static size_t raw_size(const struct ls_push *p)
 
         if ((p->sink->flags & LS_SINK_OTLP) || p->profile.len < 4)
                 return p->profile.len;
-        return (size_t)end[-4] | (size_t)end[-3] << 8 | (size_t)end[-2] << 16 | (size_t)end[-1] << 24;
+        return (size_t)end[-4] | (size_t)end[-3] << 8 | (size_t)end[-2] << 16 |
+               (size_t)end[-1] << 24;
 }
 
 static int make_profile(struct ls_push *p, const struct ls_exporter *e, const struct ls_export *in)
@@ -91,7 +92,8 @@ static void make_id(struct ls_push *p, const char *event)
         id.digest[6] = (uint8_t)((id.digest[6] & 15) | 0x80);
         id.digest[8] = (uint8_t)((id.digest[8] & 63) | 0x80);
         for (unsigned i = 0; i < 16; i++)
-                to += sprintf(to, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id.digest[i]);
+                to += sprintf(to, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                              id.digest[i]);
 }
 
 /* Half a second, then twice as long each time, and up to as much again, so that many do not come at
@@ -145,7 +147,7 @@ static int send_profile(struct pushing *s, const struct ls_export *in)
         return -ECANCELED;
 }
 
-/* What has more frames than the store takes loses those at its root. */
+/* Stacks with more frames than the store takes lose those at their root. */
 static void count_cut(struct pushing *s, const struct ls_export *in)
 {
         unsigned most = s->o->push.sink->depth;
@@ -203,11 +205,13 @@ static void say_event(const struct pushing *s, const char *event, uint64_t befor
 
         if (s->o->porcelain || s->sent == before)
                 return;
-        printf("%s: %" PRIu64 "%s in %" PRIu64 " profile%s to %s\n", event, s->ns, counts ? "" : " ns", s->sent - before,
-               s->sent - before == 1 ? "" : "s", s->o->push.url);
+        printf("%s: %" PRIu64 "%s in %" PRIu64 " profile%s to %s\n", event, s->ns,
+               counts ? "" : " ns", s->sent - before, s->sent - before == 1 ? "" : "s",
+               s->o->push.url);
         if (s->cut)
-                ls_warning("push: %" PRIu64 " stack%s of %s had more than %u frames: those at the root were left out", s->cut,
-                           s->cut == 1 ? "" : "s", event, s->o->push.sink->depth);
+                ls_warning("push: %" PRIu64 " stack%s of %s had more than %u frames: those at the "
+                                            "root were left out",
+                           s->cut, s->cut == 1 ? "" : "s", event, s->o->push.sink->depth);
 }
 
 static int push_event(struct pushing *s, struct ls_profile *p, uint8_t event)
@@ -238,7 +242,7 @@ static int push_events(struct pushing *s, struct ls_profile *p)
         return status;
 }
 
-/* What the service is called: by --service of the store, else by the program. */
+/* Name of the service: by --service of the store, else by the program. */
 static char *name_service(const struct pushing *s, const struct ls_profile *p)
 {
         struct ls_str command = ls_profile_str(p, LS_INFO_COMMAND);
@@ -291,7 +295,8 @@ static int give_up_rights(void *ctx)
         if (!rights.is_own && s->dir_fd >= 0 && fstat(s->dir_fd, &st) == 0)
                 rights.uid = st.st_uid; /* the owner needs no group */
         if (!rights.is_own && !rights.uid) {
-                ls_error("push: %s belongs to root, who reads no traces here: give it to another user (chown nobody)",
+                ls_error("push: %s belongs to root, who reads no traces here: give it to another "
+                         "user (chown nobody)",
                          s->o->push.url);
                 return -EPERM;
         }
@@ -308,7 +313,8 @@ static int open_range(struct pushing *s)
         int status;
 
         if (o->want.from.kind != LS_BOUND_OPEN || o->want.to.kind != LS_BOUND_OPEN) {
-                ls_error("push: --time is for a file; --since and --until say which time of the store");
+                ls_error("push: --time is for a file; --since and --until say which time of the "
+                         "store");
                 return LS_EXIT_USAGE;
         }
         status = ls_range_open("push", NULL, &o->input);
@@ -316,8 +322,10 @@ static int open_range(struct pushing *s)
                 status = LS_EXIT_FAIL;
         if (!status)
                 status = ls_range_read("push");
-        if (!status)
+        if (!status) {
                 ls_range_bounds(o->input, &o->want);
+                ls_range_times(o->input, &s->taker.wall_from_ns, &s->taker.wall_to_ns);
+        }
         return status;
 }
 
@@ -332,14 +340,16 @@ static int open_input(struct pushing *s, struct ls_profile **ret)
                 status = open_range(s);
                 return status ? status : ls_open_trace("push", s->report.input, ret);
         }
-        fd = strcmp(s->report.input, "-") ? open(s->report.input, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+        fd = strcmp(s->report.input, "-") ? open(s->report.input, O_RDONLY | O_CLOEXEC)
+                                          : STDIN_FILENO;
         r = fd < 0 ? -errno : give_up_rights(s);
         if (!r)
                 r = ls_profile_open_fd(fd, ret, &why);
         if (r && (r != -EPERM || fd < 0))
                 ls_error("push: %s: %s", s->report.input, why ? why : strerror(-r));
         if (!r && (*ret)->n_damages)
-                ls_warning("push: %s: %u of its parts are damaged; the rest is pushed", s->report.input, (*ret)->n_damages);
+                ls_warning("push: %s: %u of its parts are damaged; the rest is pushed",
+                           s->report.input, (*ret)->n_damages);
         return r ? LS_EXIT_FAIL : 0;
 }
 
@@ -353,8 +363,13 @@ static int push_run(int argc, const char **argv)
         if (status != LS_GO_ON)
                 return status;
         signal(SIGPIPE, SIG_IGN);
-        s.taker = (struct ls_export_taker){ .cells = o.push.sink->cells, .without = o.without, .depth = o.push.sink->depth,
-                .label_keys = o.label_keys, .time_is_end = (o.push.sink->flags & LS_SINK_END) != 0, .take = take, .ctx = &s };
+        s.taker = (struct ls_export_taker){ .cells = o.push.sink->cells,
+                                            .without = o.without,
+                                            .depth = o.push.sink->depth,
+                                            .label_keys = o.label_keys,
+                                            .time_is_end = (o.push.sink->flags & LS_SINK_END) != 0,
+                                            .take = take,
+                                            .ctx = &s };
         s.report = o.report;
         s.report.taker = &s.taker;
         s.report.exporter = exporter_of(o.push.sink);

@@ -44,10 +44,13 @@ static int write_all(int fd, const struct ls_buf *b)
         return fsync(fd) ? -errno : 0;
 }
 
-int ls_push_file(const struct ls_push *p, int dir_fd, const struct ls_export *in, struct ls_answer *ret)
+int ls_push_file(const struct ls_push *p, int dir_fd, const struct ls_export *in,
+                 struct ls_answer *ret)
 {
         char *name = make_name(p, in), *part = name ? ls_print(".%s.part", name) : NULL;
-        int fd = part ? openat(dir_fd, part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640) : -1;
+        int fd = part ? openat(dir_fd, part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                               0640)
+                      : -1;
         int r = part ? fd < 0 ? -errno : write_all(fd, &p->profile) : -ENOMEM;
 
         *ret = (struct ls_answer){ .status = 0 };

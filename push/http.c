@@ -1,5 +1,5 @@
-/* One request to a store, by libcurl. What comes back is of a stranger: little of it is kept, and
- * nothing is followed. */
+/* Requests to a store, by libcurl. Answers are of a stranger: little of them is kept, and nothing
+ * is followed. */
 #include "push/http.h"
 
 #include "formats/escape.h"
@@ -43,7 +43,8 @@ static size_t take_header(char *data, size_t size, size_t n, void *ctx)
 
         if (all < sizeof(name) || strncasecmp(data, name, sizeof(name) - 1))
                 return all;
-        len = all - (sizeof(name) - 1) < sizeof(value) - 1 ? all - (sizeof(name) - 1) : sizeof(value) - 1;
+        len = all - (sizeof(name) - 1) < sizeof(value) - 1 ? all - (sizeof(name) - 1)
+                                                           : sizeof(value) - 1;
         memcpy(value, data + sizeof(name) - 1, len);
         value[len] = '\0';
         seconds = strtoul(value, &end, 10);
@@ -54,7 +55,8 @@ static size_t take_header(char *data, size_t size, size_t n, void *ctx)
         return all;
 }
 
-static char *with_query(char *url, CURL *curl, const char *separator, const char *name, const char *value)
+static char *with_query(char *url, CURL *curl, const char *separator, const char *name,
+                        const char *value)
 {
         char *n = curl_easy_escape(curl, name, 0), *v = curl_easy_escape(curl, value, 0);
         char *longer = url && n && v ? ls_print("%s%s%s=%s", url, separator, n, v) : NULL;
@@ -126,8 +128,8 @@ static uint64_t rejected(const struct reply *r)
         const uint8_t *at = (const uint8_t *)r->text, *end = at + r->n;
         uint64_t len, n;
 
-        if (end - at < 3 || *at++ != 0x0a || ls_varint_get(&at, end, &len) || at == end || *at++ != 0x08 ||
-            ls_varint_get(&at, end, &n))
+        if (end - at < 3 || *at++ != 0x0a || ls_varint_get(&at, end, &len) || at == end ||
+            *at++ != 0x08 || ls_varint_get(&at, end, &n))
                 return 0;
         return n;
 }
@@ -138,7 +140,8 @@ static void say_answer(const struct reply *r, const char *what, struct ls_answer
         size_t n = strcspn(r->text, "\r\n");
         char *visible = ls_visible(r->text, n < 200 ? n : 200);
 
-        snprintf(a->why, sizeof(a->why), "%s%s%s", what, n && visible ? ": " : "", visible ? visible : "");
+        snprintf(a->why, sizeof(a->why), "%s%s%s", what, n && visible ? ": " : "",
+                 visible ? visible : "");
         free(visible);
 }
 
@@ -154,19 +157,23 @@ static void judge(const struct ls_push *p, CURL *curl, const struct reply *r, st
         a->retry_ms = r->retry_ms;
         snprintf(what, sizeof(what), "it answers %ld", status);
         if (status / 100 != 2) {
-                a->again = status == 408 || status == 429 || (status >= 500 && status != 501 && status != 505);
+                a->again = status == 408 || status == 429 ||
+                           (status >= 500 && status != 501 && status != 505);
                 say_answer(r, what, a);
         } else if (*wanted && r->n && (!type || strncasecmp(type, wanted, strlen(wanted)))) {
-                snprintf(a->why, sizeof(a->why), "its answer is none of %s (%.60s): is the URL right?", p->sink->name,
+                snprintf(a->why, sizeof(a->why),
+                         "its answer is none of %s (%.60s): is the URL right?", p->sink->name,
                          type ? type : "of no type");
         } else if ((p->sink->flags & LS_SINK_OTLP) && rejected(r)) {
-                snprintf(a->why, sizeof(a->why), "it has taken no part of %llu profiles", (unsigned long long)rejected(r));
+                snprintf(a->why, sizeof(a->why), "it has taken no part of %llu profiles",
+                         (unsigned long long)rejected(r));
         } else if (p->table && r->n) {
                 say_answer(r, "it answers an insert with a text", a);
         }
 }
 
-static void set_options(const struct ls_push *p, CURL *curl, const struct ls_buf *body, struct reply *r)
+static void set_options(const struct ls_push *p, CURL *curl, const struct ls_buf *body,
+                        struct reply *r)
 {
         curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
         curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
@@ -175,7 +182,8 @@ static void set_options(const struct ls_push *p, CURL *curl, const struct ls_buf
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, (const char *)body->data);
         curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
         curl_easy_setopt(curl, CURLOPT_USERAGENT, "luasample/" LS_VERSION);
-        curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)(p->timeout_ms < 10000 ? p->timeout_ms : 10000));
+        curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
+                         (long)(p->timeout_ms < 10000 ? p->timeout_ms : 10000));
         curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)p->timeout_ms);
         curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
         curl_easy_setopt(curl, CURLOPT_WRITEDATA, r);
@@ -207,8 +215,9 @@ int ls_push_http(const struct ls_push *p, const struct ls_buf *body, struct ls_a
                         judge(p, curl, reply, ret);
                 } else {
                         snprintf(ret->why, sizeof(ret->why), "%s", curl_easy_strerror(code));
-                        ret->again = code != CURLE_URL_MALFORMAT && code != CURLE_UNSUPPORTED_PROTOCOL &&
-                                code != CURLE_PEER_FAILED_VERIFICATION;
+                        ret->again = code != CURLE_URL_MALFORMAT &&
+                                     code != CURLE_UNSUPPORTED_PROTOCOL &&
+                                     code != CURLE_PEER_FAILED_VERIFICATION;
                 }
         }
         free(reply);

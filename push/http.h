@@ -6,7 +6,7 @@
 
 /* Loads what libcurl will need, while files may still be opened with the user's rights. */
 void ls_push_http_begin(void);
-/* One request. Returns 0, or -errno: nothing was tried. */
+/* Sends one request. Returns 0, or -errno: nothing was tried. */
 int ls_push_http(const struct ls_push *p, const struct ls_buf *body, struct ls_answer *ret);
 
 #endif

@@ -1,4 +1,4 @@
-/* What is pushed, and where to. Shared by push/. */
+/* Profiles to push, and where to. Shared by push/. */
 #ifndef LS_PUSH_SINK_H
 #define LS_PUSH_SINK_H
 

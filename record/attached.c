@@ -39,7 +39,8 @@ struct ls_attached {
 };
 
 /* The command line of the process, for the trace. words and text are filled; at least one word. */
-static void read_command(pid_t pid, const char *name, const char *words[WORDS_MOST + 1], char text[WORDS_BYTES])
+static void read_command(pid_t pid, const char *name, const char *words[WORDS_MOST + 1],
+                         char text[WORDS_BYTES])
 {
         FILE *f = ls_proc_file(pid, 0, "cmdline");
         unsigned n = 0;
@@ -144,17 +145,23 @@ static void say_attached(const struct ls_attached *a)
         const struct ls_shm *shm = a->target->memory.shm;
 
         if (!s->o->quiet) {
-                fprintf(stderr, "[ luasample: attached to %d (%s): one of its threads was stopped for %.2f ms", (int)a->subject.pid,
-                        a->subject.name, (double)a->subject.inject.stopped_ns / 1e6);
+                fprintf(stderr,
+                        "[ luasample: attached to %d (%s): one of its threads was stopped for %.2f "
+                        "ms",
+                        (int)a->subject.pid, a->subject.name,
+                        (double)a->subject.inject.stopped_ns / 1e6);
                 if (a->subject.inject.queued_ns > QUEUED_SHOWN_NS)
-                        fprintf(stderr, ", and waited %.2f ms for a processor", (double)a->subject.inject.queued_ns / 1e6);
+                        fprintf(stderr, ", and waited %.2f ms for a processor",
+                                (double)a->subject.inject.queued_ns / 1e6);
                 if (a->subject.held_ns)
-                        fprintf(stderr, "; those that ran, for %.2f ms at most", (double)a->subject.held_ns / 1e6);
+                        fprintf(stderr, "; those that ran, for %.2f ms at most",
+                                (double)a->subject.held_ns / 1e6);
                 fprintf(stderr, " ]\n");
         }
         if (atomic_load(&shm->agent_state) == LS_AGENT_LOADED && !s->o->quiet)
-                ls_warning("no Lua VM was found in %d (%s): those that it makes from now on are recorded", (int)a->subject.pid,
-                           a->subject.name);
+                ls_warning("no Lua VM was found in %d (%s): those that it makes from now on are "
+                           "recorded",
+                           (int)a->subject.pid, a->subject.name);
 }
 
 /* A process that could not be attached to: it may be one of the recording already. */
@@ -205,12 +212,15 @@ static int attach_one(struct ls_session *s, pid_t pid)
 /* Children that are not recorded, but for those of which it was said why. */
 void ls_attached_say_lost(struct ls_session *s)
 {
-        unsigned long n = s->forked.lost + (s->n_refused > REASONS_SAID ? s->n_refused - REASONS_SAID : 0);
+        unsigned long n = s->forked.lost +
+                          (s->n_refused > REASONS_SAID ? s->n_refused - REASONS_SAID : 0);
         char text[128];
 
         if (!n)
                 return;
-        snprintf(text, sizeof(text), "%lu forked process%s not recorded: too many came at a time, or for reasons as given",
+        snprintf(text, sizeof(text),
+                 "%lu forked process%s not recorded: too many came at a time, or for reasons as "
+                 "given",
                  n, n == 1 ? " is" : "es are");
         ls_status_say(s, text);
 }
@@ -242,7 +252,8 @@ static void attach_child(struct ls_session *s, pid_t pid)
                 ls_error_to(NULL, NULL);
                 ls_recording_away(s, 0);
         }
-        if (err < 0 && err != -ESRCH && err != -ENOENT && has_program(pid) && s->n_refused++ < REASONS_SAID)
+        if (err < 0 && err != -ESRCH && err != -ENOENT && has_program(pid) &&
+            s->n_refused++ < REASONS_SAID)
                 ls_status_say(s, reason);
 }
 

@@ -48,9 +48,11 @@ static void do_snapshot(struct ls_session *s, struct ls_control_client *c, const
         if (r == -ENOTSUP)
                 ls_control_reply(c, "snapshot: %s is not a file of its own", s->o->output);
         else if (r == -ESTALE)
-                ls_control_reply(c, "snapshot: %s is no longer the file that is being written", s->o->output);
+                ls_control_reply(c, "snapshot: %s is no longer the file that is being written",
+                                 s->o->output);
         else if (r < 0)
-                ls_control_reply(c, "snapshot: %s: %s", argument ? argument : s->o->output, strerror(-r));
+                ls_control_reply(c, "snapshot: %s: %s", argument ? argument : s->o->output,
+                                 strerror(-r));
         else
                 ls_control_reply(c, NULL);
 }
@@ -62,9 +64,11 @@ static void do_cost(struct ls_session *s, struct ls_control_client *c, const cha
 
         (void)argument;
         ls_totals_sums(s, &sums);
-        ls_control_tell(c, "agent_ns=%" PRIu64 " cpu_ns=%" PRIu64 " recorder_ns=%" PRIu64 " dropped_ticks=%" PRIu64,
-                        sums.own_handler_ns + sums.own_hook_ns, sums.process_cpu_ns, ls_totals_own_cpu(s),
-                        (uint64_t)ls_out_figures(s->out)->dropped_ticks);
+        ls_control_tell(c,
+                        "agent_ns=%" PRIu64 " cpu_ns=%" PRIu64 " recorder_ns=%" PRIu64
+                        " dropped_ticks=%" PRIu64,
+                        sums.own_handler_ns + sums.own_hook_ns, sums.process_cpu_ns,
+                        ls_totals_own_cpu(s), (uint64_t)ls_out_figures(s->out)->dropped_ticks);
 }
 
 /* Its answer comes when the trace is whole. */
@@ -113,7 +117,8 @@ static void run_line(void *ctx, struct ls_control_client *c)
                         commands[i].run(s, c, argument);
                 return;
         }
-        ls_control_reply(c, "no such command; there are: enable, disable, snapshot, ping, cost, stop");
+        ls_control_reply(c,
+                         "no such command; there are: enable, disable, snapshot, ping, cost, stop");
 }
 
 void ls_control_handle(struct ls_session *s)

@@ -126,11 +126,13 @@ static void look_at_process(struct findings *f, const char *name, pid_t pid)
 
         ls_agent_path(agent, sizeof(agent));
         ls_error_to(add_refusal, &refusals);
-        err = ls_subject_open(&subject, pid, workers, agent, ls_memory_size(&usual), LS_SUBJECT_ALL);
+        err = ls_subject_open(&subject, pid, workers, agent, ls_memory_size(&usual),
+                              LS_SUBJECT_ALL);
         ls_error_to(NULL, NULL);
         f->can_attach &= err == 0;
         if (err == 0 && !refusals.n && (row = new_row(f, PROCESS, name, name)))
-                snprintf(row->result.text, sizeof(row->result.text), "%s (%s) can be attached to", name, subject.name);
+                snprintf(row->result.text, sizeof(row->result.text), "%s (%s) can be attached to",
+                         name, subject.name);
         ls_subject_done(&subject);
         ls_workers_free(workers);
 }
@@ -144,7 +146,9 @@ static int find_out(struct findings *f, const char **programs)
         if (child < 0)
                 return -errno;
         f->can_record = f->can_attach = 1;
-        for (unsigned i = 0; i < ls_n_probes && (row = new_row(f, CHECK, ls_probes[i].name, ls_probes[i].title)); i++) {
+        for (unsigned i = 0;
+             i < ls_n_probes && (row = new_row(f, CHECK, ls_probes[i].name, ls_probes[i].title));
+             i++) {
                 row->needed = ls_probes[i].needed;
                 ls_probes[i].run(child, &row->result);
                 if (row->needed && row->result.status == LS_PROBE_FAIL)
@@ -159,7 +163,9 @@ static int find_out(struct findings *f, const char **programs)
                 else if ((row = new_row(f, PROGRAM, *p, *p)))
                         ls_probe_program(*p, &row->result);
         }
-        f->timer = is_ok(f, "perf") ? LS_TIMER_PERF : is_ok(f, "helper") ? LS_TIMER_HELPER : LS_TIMER_CPUTIME;
+        f->timer = is_ok(f, "perf")     ? LS_TIMER_PERF
+                   : is_ok(f, "helper") ? LS_TIMER_HELPER
+                                        : LS_TIMER_CPUTIME;
         if (f->timer == LS_TIMER_CPUTIME && !is_ok(f, "cputime"))
                 f->can_record = 0;
         return 0;

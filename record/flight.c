@@ -27,10 +27,12 @@ static int new_piece(const struct ls_session *s)
         char path[PATH_MAX];
         int fd, n = slash ? (int)(slash - s->o->output) + 1 : 2;
 
-        if (snprintf(path, sizeof(path), "%.*s", n, slash ? s->o->output : "./") >= (int)sizeof(path))
+        if (snprintf(path, sizeof(path), "%.*s", n, slash ? s->o->output : "./") >=
+            (int)sizeof(path))
                 return -ENAMETOOLONG;
         fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-        if (fd < 0 && snprintf(path + n, sizeof(path) - (size_t)n, ".luasample-XXXXXX") < (int)sizeof(path) - n) {
+        if (fd < 0 && snprintf(path + n, sizeof(path) - (size_t)n, ".luasample-XXXXXX") <
+                              (int)sizeof(path) - n) {
                 fd = mkostemp(path, O_CLOEXEC);
                 if (fd >= 0)
                         unlink(path);
@@ -110,7 +112,10 @@ static void join_pieces(struct ls_session *s, int fd)
 
         ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_LEAVE, .fds = { fd } }, NULL);
         for (unsigned i = 0; i < f->n; i++)
-                ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_PIECE, .fds = { f->pieces[i].fd } }, NULL);
+                ls_out_tell(s->out,
+                            &(struct ls_out_message){ .op = LS_OUT_PIECE,
+                                                      .fds = { f->pieces[i].fd } },
+                            NULL);
         f->sums = s->rotate.before;
         s->end_ns = f->pieces[f->n - 1].end_ns;
         s->rotate.begin_ns = f->pieces[0].begin_ns;
@@ -196,7 +201,8 @@ static void copy_ended(struct ls_session *s, int err)
         ls_out_end(f->copy);
         f->copy = NULL;
         if (f->asker)
-                ls_control_answer(&s->control, f->asker, err ? "snapshot: %s: %s" : NULL, f->path, strerror(err));
+                ls_control_answer(&s->control, f->asker, err ? "snapshot: %s: %s" : NULL, f->path,
+                                  strerror(err));
         f->asker = 0;
         if (err) {
                 unlink(f->path);
@@ -263,7 +269,8 @@ void ls_flight_look(struct ls_session *s, uint64_t now_ns)
 
                 f->asked = 0;
                 if (r < 0)
-                        ls_error("cannot write the last %.0f s: %s", (double)s->o->ring_ns / 1e9, strerror(-r));
+                        ls_error("cannot write the last %.0f s: %s", (double)s->o->ring_ns / 1e9,
+                                 strerror(-r));
         }
         if (now_ns - s->rotate.begin_ns >= s->o->ring_ns / LS_FLIGHT_PIECES)
                 next_piece(s);

@@ -34,8 +34,9 @@ static int inspect_program(struct ls_session *s, char *sentence, size_t size)
                 ls_error("%s: cannot be executed: permission denied, or it is a directory", name);
                 return LS_EXIT_NOEXEC;
         }
-        s->with_agent = ls_image_preloadable(&image) &&
-                        !(image.contains_luajit && !image.exports_lua_newstate && !image.needs_luajit);
+        s->with_agent =
+                ls_image_preloadable(&image) &&
+                !(image.contains_luajit && !image.exports_lua_newstate && !image.needs_luajit);
         if (!s->with_agent)
                 ls_image_describe(&image, sentence, size);
         return -1;
@@ -90,7 +91,8 @@ static int prepare_program(struct ls_session *s, struct ls_env *env)
                 free(t);
         }
         if (err < 0) {
-                ls_error("cannot share memory with the program: %s; see: luasample doctor", strerror(-err));
+                ls_error("cannot share memory with the program: %s; see: luasample doctor",
+                         strerror(-err));
                 return err;
         }
         return prepare_env(s, env);
@@ -102,7 +104,8 @@ static int start_watcher(struct ls_session *s)
         int err = s->with_agent ? ls_target_watch(s->targets[0], s->o) : 0;
 
         if (err < 0)
-                ls_error("-e wall: cannot start the process that watches for blocked threads: %s", strerror(-err));
+                ls_error("-e wall: cannot start the process that watches for blocked threads: %s",
+                         strerror(-err));
         s->launch.watcher = s->targets[0]->watcher.pid;
         return err;
 }

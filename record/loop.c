@@ -32,8 +32,11 @@ static void say_who_is_left(struct ls_session *s)
                 return;
         s->said_who_is_left = 1;
         if (!s->o->quiet && !s->stopping && !s->o->no_wait)
-                fprintf(stderr, "[ luasample: the program has ended; %u process%s that it started %s still recorded: Ctrl-C "
-                        "ends the recording ]\n", n, n == 1 ? "" : "es", n == 1 ? "is" : "are");
+                fprintf(stderr,
+                        "[ luasample: the program has ended; %u process%s that it started %s still "
+                        "recorded: Ctrl-C "
+                        "ends the recording ]\n",
+                        n, n == 1 ? "" : "es", n == 1 ? "is" : "are");
 }
 
 /* A child that was forked just before the program ended may not have run yet; one that does not
@@ -77,7 +80,9 @@ static uint64_t wait_ns(const struct ls_session *s, uint64_t end)
 static void wait_for_something(struct ls_session *s, uint64_t end)
 {
         struct pollfd p[LS_TARGETS_MAX + 3 + LS_CONTROL_FDS] = {
-                { .fd = s->signal_fd, .events = POLLIN }, { .fd = s->recording ? ls_out_fd(s->out) : -1, .events = POLLIN } };
+                { .fd = s->signal_fd, .events = POLLIN },
+                { .fd = s->recording ? ls_out_fd(s->out) : -1, .events = POLLIN }
+        };
         uint64_t wait = wait_ns(s, end);
         const struct timespec t = { (time_t)(wait / SECOND_NS), (long)(wait % SECOND_NS) };
         unsigned n = s->recording ? ls_processes_poll(s, p + 2) : 0;

@@ -46,10 +46,12 @@ const struct poptOption ls_record_option_table[] = {
         POPT_TABLEEND
 };
 
-static int set_interval_ns(struct ls_record_options *o, const char *option, const char *text, uint64_t ns)
+static int set_interval_ns(struct ls_record_options *o, const char *option, const char *text,
+                           uint64_t ns)
 {
         if (ns < LS_MIN_INTERVAL_NS || ns > LS_MAX_INTERVAL_NS) {
-                ls_error("%s %s: the interval can be from 50us to 1h; each sample costs the program some microseconds",
+                ls_error("%s %s: the interval can be from 50us to 1h; each sample costs the "
+                         "program some microseconds",
                          option, text);
                 return -EINVAL;
         }
@@ -80,7 +82,8 @@ static int set_freq(struct ls_record_options *o, const char *text)
                 return -EINVAL;
         }
         if (hz > 1e9 / LS_MIN_INTERVAL_NS || hz < 1e9 / LS_MAX_INTERVAL_NS) {
-                ls_error("-F %s: the rate can be up to 20000 a second, and not below one an hour", text);
+                ls_error("-F %s: the rate can be up to 20000 a second, and not below one an hour",
+                         text);
                 return -EINVAL;
         }
         return set_interval_ns(o, "-F", text, (uint64_t)(1e9 / hz + 0.5));
@@ -95,7 +98,8 @@ static int set_output(struct ls_record_options *o, const char *text)
         if (ls_check_output(text))
                 return -EINVAL;
         if (!strcmp(text, "-") && isatty(STDOUT_FILENO)) {
-                ls_error("-o -: a trace is not for a terminal; pipe it into: luasample report -i -");
+                ls_error(
+                        "-o -: a trace is not for a terminal; pipe it into: luasample report -i -");
                 return -EINVAL;
         }
         o->output = text;
@@ -117,8 +121,11 @@ static int set_delay(struct ls_record_options *o, const char *text)
                 o->delay_ns = LS_DELAY_FOREVER;
                 return 0;
         }
-        if (ls_parse_duration(text, "ms", &o->delay_ns) < 0 || o->delay_ns >= LS_DELAY_FOREVER / 2) {
-                ls_error("--delay %s: not a time; give one such as 500ms or 10s, or -1 with --control", text);
+        if (ls_parse_duration(text, "ms", &o->delay_ns) < 0 ||
+            o->delay_ns >= LS_DELAY_FOREVER / 2) {
+                ls_error("--delay %s: not a time; give one such as 500ms or 10s, or -1 with "
+                         "--control",
+                         text);
                 return -EINVAL;
         }
         return 0;
@@ -138,7 +145,9 @@ static int set_switch(struct ls_record_options *o, const char *text)
         o->switch_ns = 0;
         if (ls_parse_size(text, &o->switch_bytes) == 0 && o->switch_bytes >= LS_MIN_SWITCH_BYTES)
                 return 0;
-        ls_error("--switch-output %s: give a size from 64K, such as 100M, or a time from 1s, such as 10m", text);
+        ls_error("--switch-output %s: give a size from 64K, such as 100M, or a time from 1s, such "
+                 "as 10m",
+                 text);
         return -EINVAL;
 }
 
@@ -157,7 +166,8 @@ static int set_keep(struct ls_record_options *o, const char *text)
 
 static int set_last(struct ls_record_options *o, const char *text)
 {
-        if (ls_parse_duration(text, "s", &o->ring_ns) < 0 || o->ring_ns < LS_MIN_RING_NS || o->ring_ns > LS_MAX_RING_NS) {
+        if (ls_parse_duration(text, "s", &o->ring_ns) < 0 || o->ring_ns < LS_MIN_RING_NS ||
+            o->ring_ns > LS_MAX_RING_NS) {
                 ls_error("--last %s: give a time from 1s to 24h, such as 60s", text);
                 return -EINVAL;
         }
@@ -170,7 +180,9 @@ static int set_last_cpu(struct ls_record_options *o, const char *text)
         unsigned long n = strtoul(text, &end, 10);
 
         if (*text < '0' || *text > '9' || (*end && strcmp(end, "%") != 0) || n < 1 || n > 1000000) {
-                ls_error("--last-on-cpu %s: give percents of one CPU, such as 90%%, or 350%% of four", text);
+                ls_error("--last-on-cpu %s: give percents of one CPU, such as 90%%, or 350%% of "
+                         "four",
+                         text);
                 return -EINVAL;
         }
         o->ring_cpu = (uint32_t)n;
@@ -209,7 +221,8 @@ static int set_depth(struct ls_record_options *o, const char *text)
         errno = 0;
         n = strtoul(text, &end, 10);
         if (end == text || *end || errno || *text == '-' || n > LS_MAX_DEPTH) {
-                ls_error("--depth %s: give a number of frames up to %u; 0 means all", text, LS_MAX_DEPTH);
+                ls_error("--depth %s: give a number of frames up to %u; 0 means all", text,
+                         LS_MAX_DEPTH);
                 return -EINVAL;
         }
         o->depth = (uint32_t)n;
@@ -265,7 +278,8 @@ static int set_native(struct ls_record_options *o, const char *text)
 {
         uint64_t bytes = LS_DEFAULT_NATIVE;
 
-        if (text && *text && (ls_parse_size(text, &bytes) < 0 || bytes < LS_MIN_NATIVE || bytes > LS_MAX_NATIVE)) {
+        if (text && *text &&
+            (ls_parse_size(text, &bytes) < 0 || bytes < LS_MIN_NATIVE || bytes > LS_MAX_NATIVE)) {
                 ls_error("--native=%s: give a size from 1K to 256K", text);
                 return -EINVAL;
         }
@@ -318,6 +332,16 @@ static int set_event(struct ls_record_options *o, const char *text)
                         continue;
                 if (o->events & 1u << LS_EVENT_BRANCHES)        /* lie in lines */
                         o->events |= LS_RECORD_COVERAGE;
+                if (o->events & LS_RECORD_CALLTIME)             /* are those that were timed */
+                        o->events |= 1u << LS_EVENT_CALLS;
+                if (o->events & LS_RECORD_CALLTIME &&
+                    o->events & LS_RECORD_EXACT & ~(LS_RECORD_CALLTIME | 1u << LS_EVENT_CALLS)) {
+                        ls_error("-e %s: calltime is measured with the JIT compiler off, the "
+                                 "others are counted with it on; "
+                                 "record them one after the other",
+                                 text);
+                        return -EINVAL;
+                }
                 if (!(o->events & ~(LS_RECORD_EXACT | LS_RECORD_MEMORY)))
                         o->bare_tick = 2;
                 else if (alone)         /* beside the time on a CPU, then */
@@ -328,7 +352,8 @@ static int set_event(struct ls_record_options *o, const char *text)
 
 static int set_alloc_interval(struct ls_record_options *o, const char *text)
 {
-        if (ls_parse_size(text, &o->alloc_interval) < 0 || !o->alloc_interval || o->alloc_interval > LS_MAX_ALLOC) {
+        if (ls_parse_size(text, &o->alloc_interval) < 0 || !o->alloc_interval ||
+            o->alloc_interval > LS_MAX_ALLOC) {
                 ls_error("--alloc-interval %s: give bytes up to 1G, such as 128K", text);
                 return -EINVAL;
         }
@@ -363,10 +388,16 @@ static int set_parent(struct ls_record_options *o, const char *text)
 
 enum kind { TAKES_VALUE, MAY_TAKE_VALUE, TAKES_NONE };
 #define KIND_OF(how) ((how) == OPTIONAL ? MAY_TAKE_VALUE : TAKES_VALUE)
-static const struct { int (*set)(struct ls_record_options *o, const char *text); enum kind kind; } setters[] = {
-#define LS_VALUE(NAME, name, letter, how, set, help, arg) [OPT_##NAME - OPT_FIRST] = { set, KIND_OF(how) },
-#define LS_TEXT(NAME, name, letter, field, help, arg) [OPT_##NAME - OPT_FIRST] = { store_##NAME, TAKES_VALUE },
-#define LS_FLAG(NAME, name, letter, how, field, value, help) [OPT_##NAME - OPT_FIRST] = { store_##NAME, TAKES_NONE },
+static const struct {
+        int (*set)(struct ls_record_options *o, const char *text);
+        enum kind kind;
+} setters[] = {
+#define LS_VALUE(NAME, name, letter, how, set, help, arg)                                          \
+        [OPT_##NAME - OPT_FIRST] = { set, KIND_OF(how) },
+#define LS_TEXT(NAME, name, letter, field, help, arg)                                              \
+        [OPT_##NAME - OPT_FIRST] = { store_##NAME, TAKES_VALUE },
+#define LS_FLAG(NAME, name, letter, how, field, value, help)                                       \
+        [OPT_##NAME - OPT_FIRST] = { store_##NAME, TAKES_NONE },
 #include "record/options.def"
 #undef LS_VALUE
 #undef LS_TEXT
@@ -401,22 +432,27 @@ int ls_record_attaches(const struct ls_record_options *o)
 static int check_attach(const struct ls_record_options *o)
 {
         if (o->events & LS_RECORD_EXACT) {
-                ls_error("record: coverage, lines, calls, branches and instructions are counted from a program's start; give the program, as in: "
+                ls_error("record: coverage, lines, calls, calltime, branches and instructions are "
+                         "counted from a program's start; give the program, as in: "
                          "luasample record -e lines -- luajit app.lua");
                 return LS_EXIT_USAGE;
         }
         if (o->command && o->command[0]) {
-                ls_error("record: -p, --name and --cgroup mean processes that run already; leave out %s, or them", o->command[0]);
+                ls_error("record: -p, --name and --cgroup mean processes that run already; leave "
+                         "out %s, or them",
+                         o->command[0]);
                 return LS_EXIT_USAGE;
         }
         if (o->engine == LS_ENGINE_HOOK) {
-                ls_error("record: --engine hook changes the program's VMs; it is for programs that luasample starts");
+                ls_error("record: --engine hook changes the program's VMs; it is for programs that "
+                         "luasample starts");
                 return LS_EXIT_USAGE;
         }
         return LS_GO_ON;
 }
 
-int ls_record_options_parse(const struct ls_command *cmd, int argc, const char **argv, struct ls_record_options *ret)
+int ls_record_options_parse(const struct ls_command *cmd, int argc, const char **argv,
+                            struct ls_record_options *ret)
 {
         int opt;
 
@@ -435,18 +471,24 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
         if (ls_options_status(opt) != LS_GO_ON)
                 return ls_options_status(opt);
         if (!ret->ring_size)
-                ret->ring_size = ret->native_bytes && ret->interval_ns < LS_DEFAULT_INTERVAL_NS ? LS_NATIVE_RING : LS_DEFAULT_RING;
+                ret->ring_size = ret->native_bytes && ret->interval_ns < LS_DEFAULT_INTERVAL_NS
+                                         ? LS_NATIVE_RING
+                                         : LS_DEFAULT_RING;
         if (ret->delay_ns == LS_DELAY_FOREVER && !ret->control) {
-                ls_error("--delay -1: nothing would ever be recorded; give --control, so that samples can be enabled");
+                ls_error("--delay -1: nothing would ever be recorded; give --control, so that "
+                         "samples can be enabled");
                 return LS_EXIT_USAGE;
         }
-        if (ret->events & LS_RECORD_EXACT && (ret->ring_ns || ret->switch_ns || ret->switch_bytes)) {
-                ls_error("record: what is counted is of the whole recording; leave out %s, or coverage, lines, calls, branches and instructions",
+        if (ret->events & LS_RECORD_EXACT &&
+            (ret->ring_ns || ret->switch_ns || ret->switch_bytes)) {
+                ls_error("record: what is counted is of the whole recording; leave out %s, or "
+                         "coverage, lines, calls, calltime, branches and instructions",
                          ret->ring_ns ? "--last" : "--switch-output");
                 return LS_EXIT_USAGE;
         }
         if (ret->events & LS_RECORD_LIVE && (ret->ring_ns || ret->switch_ns || ret->switch_bytes)) {
-                ls_error("record: what is live is that at the end of the whole recording; leave out %s, or live",
+                ls_error("record: what is live is that at the end of the whole recording; leave "
+                         "out %s, or live",
                          ret->ring_ns ? "--last" : "--switch-output");
                 return LS_EXIT_USAGE;
         }
@@ -456,7 +498,8 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
                 return LS_EXIT_USAGE;
         }
         if ((ret->ring_cpu || ret->ring_mark) && !ret->ring_ns) {
-                ls_error("--last-on-%s: there is nothing to write; give --last with it", ret->ring_cpu ? "cpu" : "mark");
+                ls_error("--last-on-%s: there is nothing to write; give --last with it",
+                         ret->ring_cpu ? "cpu" : "mark");
                 return LS_EXIT_USAGE;
         }
         if (ret->keep && !ret->switch_ns && !ret->switch_bytes) {
@@ -464,7 +507,8 @@ int ls_record_options_parse(const struct ls_command *cmd, int argc, const char *
                 return LS_EXIT_USAGE;
         }
         if (ret->force && !ls_record_attaches(ret)) {
-                ls_error("--force: is for processes that run already; give -p, --name or --cgroup with it");
+                ls_error("--force: is for processes that run already; give -p, --name or --cgroup "
+                         "with it");
                 return LS_EXIT_USAGE;
         }
         ret->command = poptGetArgs(ret->popt);

@@ -15,7 +15,8 @@ extern const char *const ls_jit_leaf_names[2];
 int ls_record_attaches(const struct ls_record_options *o);
 /* Returns LS_GO_ON when there is something to record, else the status to exit with (what was wrong
  * is printed). */
-int ls_record_options_parse(const struct ls_command *cmd, int argc, const char **argv, struct ls_record_options *ret);
+int ls_record_options_parse(const struct ls_command *cmd, int argc, const char **argv,
+                            struct ls_record_options *ret);
 void ls_record_options_done(struct ls_record_options *o);
 
 extern const struct poptOption ls_record_option_table[];

@@ -20,7 +20,9 @@ void ls_pause_begin(struct ls_session *s)
 {
         uint64_t delay = s->o->delay_ns;
 
-        s->pause = (struct ls_pause){ .on = delay != 0, .was_on = delay != 0, .since_ns = s->start_ns };
+        s->pause = (struct ls_pause){ .on = delay != 0,
+                                      .was_on = delay != 0,
+                                      .since_ns = s->start_ns };
         if (delay && delay != LS_DELAY_FOREVER)
                 s->pause.until_ns = s->start_ns + delay;
         tell_all(s);
@@ -55,7 +57,8 @@ uint64_t ls_pause_enabled_ns(const struct ls_session *s)
 {
         uint64_t to = s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC);
 
-        return s->pause.enabled_ns + (!s->pause.on && to > s->pause.since_ns ? to - s->pause.since_ns : 0);
+        return s->pause.enabled_ns +
+               (!s->pause.on && to > s->pause.since_ns ? to - s->pause.since_ns : 0);
 }
 
 uint64_t ls_pause_end(const struct ls_session *s)
@@ -63,7 +66,8 @@ uint64_t ls_pause_end(const struct ls_session *s)
         uint64_t delay = s->o->delay_ns == LS_DELAY_FOREVER ? 0 : s->o->delay_ns, end;
 
         delay += s->pause.late_ns;
-        if (!s->o->duration_ns || __builtin_add_overflow(s->start_ns + delay, s->o->duration_ns, &end))
+        if (!s->o->duration_ns ||
+            __builtin_add_overflow(s->start_ns + delay, s->o->duration_ns, &end))
                 return UINT64_MAX;
         return end;
 }

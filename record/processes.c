@@ -16,7 +16,8 @@
 #include "record/status.h"
 #include "record/totals.h"
 
-#define NAMED_NS 50000000ull            /* a new process may give itself another title: its name is read then */
+#define NAMED_NS                                                                                   \
+        50000000ull /* a new process may give itself another title: its name is read then */
 #define LAST_WRITES_NS 2000000          /* for the sample that the last tick led to */
 #define FILES_WANTED 16384              /* a memory, a pidfd, and up to three files a thread */
 
@@ -65,9 +66,15 @@ int ls_processes_agent(struct ls_session *s)
 int ls_processes_begin(struct ls_session *s, struct ls_target *t, pid_t pid)
 {
         char cwd[PATH_MAX];
-        struct ls_target_config cfg = { .o = s->o, .out = s->out, .cwd = cwd, .workers = s->workers, .lent = s->lent,
-                                        .ordinal = s->n_processes, .start_ns = s->start_ns,
-                                        .has_ticker = s->o->bare_tick != 2 && s->timer != LS_TIMER_CPUTIME };
+        struct ls_target_config cfg = { .o = s->o,
+                                        .out = s->out,
+                                        .cwd = cwd,
+                                        .workers = s->workers,
+                                        .lent = s->lent,
+                                        .ordinal = s->n_processes,
+                                        .start_ns = s->start_ns,
+                                        .has_ticker = s->o->bare_tick != 2 &&
+                                                      s->timer != LS_TIMER_CPUTIME };
         int err;
 
         if (s->n_targets == LS_TARGETS_MAX || cfg.ordinal == LS_PROCESSES_MAX)
@@ -119,8 +126,9 @@ static void refuse(struct ls_session *s, struct ls_target *t)
         free(t);
         if (s->n_refused++)
                 return;
-        snprintf(text, sizeof(text), "some processes were not recorded: %u are at one time, and %u in all", LS_TARGETS_MAX,
-                 LS_PROCESSES_MAX);
+        snprintf(text, sizeof(text),
+                 "some processes were not recorded: %u are at one time, and %u in all",
+                 LS_TARGETS_MAX, LS_PROCESSES_MAX);
         ls_status_say(s, text);
 }
 
@@ -220,13 +228,14 @@ void ls_processes_look(struct ls_session *s, uint64_t now_ns)
         }
         while (read(s->registry.bell_fd, &bells, sizeof(bells)) == sizeof(bells))
                 ;
-        for (unsigned i = 0; i < LS_SEATS && (t = ls_registry_next(&s->registry, now_ns, &pid)) != NULL; i++)
+        for (unsigned i = 0;
+             i < LS_SEATS && (t = ls_registry_next(&s->registry, now_ns, &pid)) != NULL; i++)
                 take_in(s, t, pid, now_ns);
         ls_registry_refill(&s->registry, s->o, s->timer, now_ns);
         look_for_ended(s, now_ns);
         for (unsigned i = 0; i < s->n_targets; i++)
-                if (!s->targets[i]->named &&
-                    (now_ns >= s->targets[i]->name_ns || atomic_load(&s->targets[i]->memory.shm->filling)))
+                if (!s->targets[i]->named && (now_ns >= s->targets[i]->name_ns ||
+                                              atomic_load(&s->targets[i]->memory.shm->filling)))
                         name(s, s->targets[i]);
 }
 
@@ -253,7 +262,8 @@ unsigned ls_processes_left(const struct ls_session *s)
 
 int ls_processes_come(const struct ls_session *s)
 {
-        return s->registry.page && ls_registry_expects(&s->registry, ls_session_clock(CLOCK_MONOTONIC));
+        return s->registry.page &&
+               ls_registry_expects(&s->registry, ls_session_clock(CLOCK_MONOTONIC));
 }
 
 int ls_processes_has(void *session, pid_t pid)

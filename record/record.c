@@ -17,7 +17,8 @@ static int record_run(int argc, const char **argv)
 
 const struct ls_command ls_cmd_record = {
         .name = "record",
-        .summary = "write a trace of where the Lua code of a program, run or running, spends CPU time",
+        .summary =
+                "write a trace of where the Lua code of a program, run or running, spends CPU time",
         .usage = "[OPTION...] [--] CMD [ARG...]|-p PID[,PID]",
         .options = ls_record_option_table,
         .run = record_run,

@@ -34,13 +34,19 @@ static void look_soon(void *session)
 
 int ls_recording_writer(struct ls_session *s)
 {
-        struct ls_out_config cfg = {
-                .setup = { .interval_ns = s->o->interval_ns, .alloc_interval = s->o->alloc_interval,
-                           .alloc = (s->o->events & LS_RECORD_ALLOC) != 0, .live = (s->o->events & LS_RECORD_LIVE) != 0,
-                           .no_source = s->o->no_source != 0,
-                           .wall_only = !(s->o->events & LS_RECORD_CPU), .native = s->o->native_bytes != 0,
-                           .servers = getenv("DEBUGINFOD_URLS") != NULL },
-                .workers = s->lent, .full_fd = s->full_fd, .notice = ls_status_notice, .look = look_soon, .ctx = s };
+        struct ls_out_config cfg = { .setup = { .interval_ns = s->o->interval_ns,
+                                                .alloc_interval = s->o->alloc_interval,
+                                                .alloc = (s->o->events & LS_RECORD_ALLOC) != 0,
+                                                .live = (s->o->events & LS_RECORD_LIVE) != 0,
+                                                .no_source = s->o->no_source != 0,
+                                                .wall_only = !(s->o->events & LS_RECORD_CPU),
+                                                .native = s->o->native_bytes != 0,
+                                                .servers = getenv("DEBUGINFOD_URLS") != NULL },
+                                     .workers = s->lent,
+                                     .full_fd = s->full_fd,
+                                     .notice = ls_status_notice,
+                                     .look = look_soon,
+                                     .ctx = s };
         int err;
 
         if (s->o->ring_mark)
@@ -78,7 +84,9 @@ static void look_at_writer(struct ls_session *s)
 
 static int open_trace(struct ls_session *s)
 {
-        return ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_OPEN, .fds = { s->trace_fd } }, NULL);
+        return ls_out_tell(s->out,
+                           &(struct ls_out_message){ .op = LS_OUT_OPEN, .fds = { s->trace_fd } },
+                           NULL);
 }
 
 int ls_recording_timer(struct ls_session *s, pid_t pid)
@@ -89,7 +97,8 @@ int ls_recording_timer(struct ls_session *s, pid_t pid)
 
         s->timer = perf == 0 ? LS_TIMER_PERF : helper == 0 ? LS_TIMER_HELPER : LS_TIMER_CPUTIME;
         if (asked >= 0 && asked != (int)s->timer) {
-                ls_error("--timer %s: %s; leave it out for the best that works, or see: luasample doctor",
+                ls_error("--timer %s: %s; leave it out for the best that works, or see: luasample "
+                         "doctor",
                          ls_timer_names[asked], strerror(asked == LS_TIMER_PERF ? -perf : -helper));
                 return -EPERM;
         }
@@ -101,7 +110,8 @@ static void name_first(struct ls_session *s, struct ls_target *t)
 {
         size_t n = 0;
 
-        for (const char **a = s->o->command; *a && n < sizeof(t->name) && (!s->o->no_args || !n); a++)
+        for (const char **a = s->o->command; *a && n < sizeof(t->name) && (!s->o->no_args || !n);
+             a++)
                 n += (size_t)snprintf(t->name + n, sizeof(t->name) - n, n ? " %s" : "%s", *a);
         ls_target_name(t, t->name);
 }

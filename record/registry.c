@@ -16,7 +16,7 @@
 
 #include "record/process/descriptors.h"
 
-#define COME_NS 2000000000ull           /* a process that has taken a seat is there by then, or never */
+#define COME_NS 2000000000ull /* a process that has taken a seat is there by then, or never */
 #define QUIET_NS 5000000ull             /* between two looks at a bell that never stops */
 
 int ls_registry_init(struct ls_registry_side *r)
@@ -133,8 +133,9 @@ void ls_registry_done(struct ls_registry_side *r)
         r->fd = r->bell_fd = -1;
 }
 
-static struct ls_target *new_target(const struct ls_registry_side *r, const struct ls_record_options *o,
-                                    enum ls_timer timer, uint64_t now_ns)
+static struct ls_target *new_target(const struct ls_registry_side *r,
+                                    const struct ls_record_options *o, enum ls_timer timer,
+                                    uint64_t now_ns)
 {
         struct ls_target *t = malloc(sizeof(*t));
 
@@ -152,7 +153,8 @@ static struct ls_target *new_target(const struct ls_registry_side *r, const stru
         return t;
 }
 
-void ls_registry_refill(struct ls_registry_side *r, const struct ls_record_options *o, enum ls_timer timer, uint64_t now_ns)
+void ls_registry_refill(struct ls_registry_side *r, const struct ls_record_options *o,
+                        enum ls_timer timer, uint64_t now_ns)
 {
         atomic_store(&r->page->heartbeat_ns, now_ns);
         for (unsigned i = 0; i < LS_SEATS; i++) {

@@ -45,7 +45,8 @@ int ls_registry_open(struct ls_registry_side *r);
 /* No more processes come. */
 void ls_registry_close(struct ls_registry_side *r);
 /* Puts a memory on each empty seat. What fails is tried again next time. */
-void ls_registry_refill(struct ls_registry_side *r, const struct ls_record_options *o, enum ls_timer timer, uint64_t now_ns);
+void ls_registry_refill(struct ls_registry_side *r, const struct ls_record_options *o,
+                        enum ls_timer timer, uint64_t now_ns);
 /* The next process that has come: its target, now the caller's, and its pid, as it says. NULL =
  * none. */
 struct ls_target *ls_registry_next(struct ls_registry_side *r, uint64_t now_ns, pid_t *ret_pid);

@@ -34,7 +34,8 @@ int ls_rotate_begin(struct ls_session *s)
         r->possible = (wanted || s->o->control) && strcmp(s->o->output, LS_TRACE_STDOUT) != 0 &&
                       fstat(s->trace_fd, &st) == 0 && S_ISREG(st.st_mode);
         if (wanted && !r->possible) {
-                ls_error("--switch-output: %s is not a file of its own; name one with -o", s->o->output);
+                ls_error("--switch-output: %s is not a file of its own; name one with -o",
+                         s->o->output);
                 return -EINVAL;
         }
         if (s->o->keep && !(r->kept = calloc(s->o->keep, sizeof(*r->kept))))
@@ -57,7 +58,8 @@ static int is_there(const struct ls_session *s)
 {
         struct stat a, b;
 
-        return fstat(s->trace_fd, &a) == 0 && lstat(s->o->output, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+        return fstat(s->trace_fd, &a) == 0 && lstat(s->o->output, &b) == 0 &&
+               a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 /* Never onto another file. */
@@ -95,7 +97,8 @@ static void keep(struct ls_session *s)
         if (!s->o->keep)
                 return;
         if (r->n_kept == s->o->keep) {
-                if (snprintf(path, sizeof(path), "%s.%u", s->o->output, r->kept[0]) < (int)sizeof(path))
+                if (snprintf(path, sizeof(path), "%s.%u", s->o->output, r->kept[0]) <
+                    (int)sizeof(path))
                         unlink(path);
                 memmove(r->kept, r->kept + 1, --r->n_kept * sizeof(*r->kept));
         }
@@ -140,7 +143,8 @@ int ls_rotate_to(struct ls_session *s, int fd, int *ret_old)
         int begun, r;
 
         finish_file(s);
-        r = ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_SWITCH, .fds = { fd } }, &reply);
+        r = ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_SWITCH, .fds = { fd } },
+                        &reply);
         begun = reply.value < 4096 ? -(int)reply.value : -EIO;
         if (r < 0 && !s->write_error)
                 s->write_error = r;
@@ -187,14 +191,16 @@ void ls_rotate_look(struct ls_session *s, uint64_t now_ns)
         char text[160];
         int r;
 
-        if (!s->rotate.possible || ((!o->switch_bytes || ls_out_figures(s->out)->size < o->switch_bytes) &&
-                                    (!o->switch_ns || now_ns - s->rotate.begin_ns < o->switch_ns)))
+        if (!s->rotate.possible ||
+            ((!o->switch_bytes || ls_out_figures(s->out)->size < o->switch_bytes) &&
+             (!o->switch_ns || now_ns - s->rotate.begin_ns < o->switch_ns)))
                 return;
         r = ls_rotate_now(s, NULL);
         if (r == 0 || s->write_error)
                 return;
         s->rotate.possible = 0;
-        snprintf(text, sizeof(text), "--switch-output: no further file could be begun (%s): the rest is in this one",
+        snprintf(text, sizeof(text),
+                 "--switch-output: no further file could be begun (%s): the rest is in this one",
                  strerror(-r));
         ls_status_say(s, text);
 }

@@ -151,7 +151,8 @@ struct ls_session {
 };
 
 /* Tells the writer what has a number or a text, and no answer. */
-static inline void ls_session_tell(struct ls_session *s, enum ls_out_op op, uint64_t a, uint64_t b, uint64_t c)
+static inline void ls_session_tell(struct ls_session *s, enum ls_out_op op, uint64_t a, uint64_t b,
+                                   uint64_t c)
 {
         ls_out_tell(s->out, &(struct ls_out_message){ .op = op, .arg = { a, b, c } }, NULL);
 }

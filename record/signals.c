@@ -50,7 +50,8 @@ static int has_ended(struct ls_session *s)
 {
         siginfo_t si = { 0 };
 
-        return waitid(P_PID, (id_t)s->pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0 && si.si_pid == s->pid;
+        return waitid(P_PID, (id_t)s->pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+               si.si_pid == s->pid;
 }
 
 /* We were continued. A shell continues the whole group; a kill -CONT to us alone is passed on. */
@@ -99,7 +100,8 @@ static void look_at_program(struct ls_session *s)
 
         for (;;) {
                 si.si_pid = 0;
-                if (waitid(P_PID, (id_t)s->pid, &si, WSTOPPED | WCONTINUED | WNOHANG) < 0 || si.si_pid != s->pid)
+                if (waitid(P_PID, (id_t)s->pid, &si, WSTOPPED | WCONTINUED | WNOHANG) < 0 ||
+                    si.si_pid != s->pid)
                         break;
                 if (si.si_code == CLD_STOPPED)
                         stop_too(s, si.si_status);

@@ -43,13 +43,19 @@
 #define WRITE_MS    60000
 #define READERS     8                   /* that may be in the process's way */
 
-static struct { char *output, *core, *max_stop; int json, no_native, trust, objects; } raw = { .objects = -1 };
+static struct {
+        char *output, *core, *max_stop;
+        int json, no_native, trust, objects;
+} raw = { .objects = -1 };
 
 const struct poptOption ls_stack_option_table[] = {
-        { "core", 'c', POPT_ARG_STRING, &raw.core, 0, "of a process that has ended: of this core file", "FILE" },
-        { "output", 'o', POPT_ARG_STRING, &raw.output, 0, "keep what was read as a trace in FILE", "FILE" },
+        { "core", 'c', POPT_ARG_STRING, &raw.core, 0,
+          "of a process that has ended: of this core file", "FILE" },
+        { "output", 'o', POPT_ARG_STRING, &raw.output, 0, "keep what was read as a trace in FILE",
+          "FILE" },
         { "json", 0, POPT_ARG_NONE, &raw.json, 0, "as JSON", NULL },
-        { "trust", 0, POPT_ARG_NONE, &raw.trust, 0, "load the LuaJIT that the core file names, whoever's it is", NULL },
+        { "trust", 0, POPT_ARG_NONE, &raw.trust, 0,
+          "load the LuaJIT that the core file names, whoever's it is", NULL },
         /* Of luasample heap, which has started this. */
         { "objects", 0, POPT_ARG_INT | POPT_ARGFLAG_DOC_HIDDEN, &raw.objects, 0, NULL, NULL },
         { "max-stop", 0, POPT_ARG_STRING | POPT_ARGFLAG_DOC_HIDDEN, &raw.max_stop, 0, NULL, NULL },
@@ -115,39 +121,54 @@ static int say(const struct stack *s, int err)
                 break;
         case -EPERM:
         case -EACCES:
-                ls_error("%s: process %d (%s) may not be read: run as its user or as root, with CAP_SYS_PTRACE, and look at "
-                         "kernel.yama.ptrace_scope (luasample doctor)", me(), pid, s->name);
+                ls_error("%s: process %d (%s) may not be read: run as its user or as root, with "
+                         "CAP_SYS_PTRACE, and look at "
+                         "kernel.yama.ptrace_scope (luasample doctor)",
+                         me(), pid, s->name);
                 break;
         case -EBUSY:
-                ls_error("%s: process %d (%s) is being traced by another program, such as a debugger: end that first", me(), pid,
-                         s->name);
+                ls_error("%s: process %d (%s) is being traced by another program, such as a "
+                         "debugger: end that first",
+                         me(), pid, s->name);
                 break;
         case -EXDEV:
-                ls_error("%s: process %d (%s) is root's in another container, whose LuaJIT would run here as root: run "
-                         "luasample inside that container", me(), pid, s->name);
+                ls_error("%s: process %d (%s) is root's in another container, whose LuaJIT would "
+                         "run here as root: run "
+                         "luasample inside that container",
+                         me(), pid, s->name);
                 break;
         case -EKEYREJECTED:
                 if (raw.core)
-                        ls_error("%s: %s, which the core file names, belongs to another user than root and you, and its code "
-                                 "would run here: give --trust if that is right", me(), s->image.path);
+                        ls_error("%s: %s, which the core file names, belongs to another user than "
+                                 "root and you, and its code "
+                                 "would run here: give --trust if that is right",
+                                 me(), s->image.path);
                 else
-                        ls_error("%s: process %d (%s) is another user's, and code of its LuaJIT would run with your rights: "
-                                 "run luasample as that user or as root", me(), pid, s->name);
+                        ls_error("%s: process %d (%s) is another user's, and code of its LuaJIT "
+                                 "would run with your rights: "
+                                 "run luasample as that user or as root",
+                                 me(), pid, s->name);
                 break;
         case -EEXIST:
-                ls_error("%s: address space randomization is off, so that memory of process %d is where ours is: try again, "
-                         "or turn it on", me(), pid);
+                ls_error("%s: address space randomization is off, so that memory of process %d is "
+                         "where ours is: try again, "
+                         "or turn it on",
+                         me(), pid);
                 break;
         case -EPROTO:
-                ls_error("%s: how %s lays out its VMs cannot be verified (%s)", me(), s->image.path, s->now->why);
+                ls_error("%s: how %s lays out its VMs cannot be verified (%s)", me(), s->image.path,
+                         s->now->why);
                 break;
         case -ENOEXEC:
-                ls_error("%s: %s, the LuaJIT of process %d, cannot be loaded here to see how it lays out its VMs", me(), s->image.path,
-                         pid);
+                ls_error("%s: %s, the LuaJIT of process %d, cannot be loaded here to see how it "
+                         "lays out its VMs",
+                         me(), s->image.path, pid);
                 break;
         case -ETIME:
-                ls_error("%s: what is in the memory of process %d (%s) takes longer to read than a process may be stopped: try "
-                         "again", me(), pid, s->name);
+                ls_error("%s: what is in the memory of process %d (%s) takes longer to read than a "
+                         "process may be stopped: try "
+                         "again",
+                         me(), pid, s->name);
                 break;
         case -E2BIG:
                 ls_error("%s: process %d (%s) has more than 2 GiB of writable memory of its own, "
@@ -155,7 +176,8 @@ static int say(const struct stack *s, int err)
                          me(), pid, s->name);
                 break;
         case -EPIPE:
-                ls_error("%s: what is in the memory of process %d (%s) makes no sense", me(), pid, s->name);
+                ls_error("%s: what is in the memory of process %d (%s) makes no sense", me(), pid,
+                         s->name);
                 break;
         default:
                 ls_error("%s: process %d (%s): %s", me(), pid, s->name, strerror(-err));
@@ -166,9 +188,12 @@ static int say(const struct stack *s, int err)
 static int say_no_luajit(const struct stack *s)
 {
         if (s->image.other_lua)
-                ls_error("%s: process %d (%s) has a Lua other than LuaJIT: %s", me(), (int)pid_of(s), s->name, s->image.path);
+                ls_error("%s: process %d (%s) has a Lua other than LuaJIT: %s", me(),
+                         (int)pid_of(s), s->name, s->image.path);
         else
-                ls_error("%s: process %d (%s) has no LuaJIT in it, or one that exports no lua_newstate", me(), (int)pid_of(s), s->name);
+                ls_error("%s: process %d (%s) has no LuaJIT in it, or one that exports no "
+                         "lua_newstate",
+                         me(), (int)pid_of(s), s->name);
         return LS_EXIT_FAIL;
 }
 
@@ -185,7 +210,8 @@ static int read_command_line(int argc, const char **argv, struct stack *s)
         if (val < -1) {
                 status = ls_options_status(val);
         } else if (raw.core ? pid != NULL : !pid || extra) {
-                ls_error("%s: give the number of one process: luasample stack PID; or --core FILE", me());
+                ls_error("%s: give the number of one process: luasample stack PID; or --core FILE",
+                         me());
                 status = LS_EXIT_USAGE;
         } else if (pid) {
                 n = strtol(pid, &end, 10);
@@ -256,8 +282,11 @@ static void end_reader(struct stack *s)
  * nobody's. */
 static int start_reader(struct stack *s)
 {
-        const struct ls_look_start first = { .shm_size = s->memory.size, .search_ns = SEARCH_NS,
-                                              .look_ns = s->pid ? LOOK_NS : CORE_NS, .is_core = !s->pid, .heap = raw.objects >= 0 };
+        const struct ls_look_start first = { .shm_size = s->memory.size,
+                                             .search_ns = SEARCH_NS,
+                                             .look_ns = s->pid ? LOOK_NS : CORE_NS,
+                                             .is_core = !s->pid,
+                                             .heap = raw.objects >= 0 };
         struct ls_rights rights;
         int err = 0, socket;
 
@@ -269,7 +298,8 @@ static int start_reader(struct stack *s)
                 err = -errno;
         if (!err && (pipe2(s->go, O_CLOEXEC) < 0 || pipe2(s->done, O_CLOEXEC) < 0))
                 err = -errno;
-        if (!err && !(s->broker = ls_broker_start(&rights, no_outer_id, &first, sizeof(first), &socket)))
+        if (!err &&
+            !(s->broker = ls_broker_start(&rights, no_outer_id, &first, sizeof(first), &socket)))
                 err = -errno;
         if (err)
                 return err;
@@ -335,7 +365,9 @@ static int copy_once(struct stack *s, uint64_t most_ns)
 
         if (err)
                 return err;
-        err = write(s->go[1], "", 1) == 1 ? await_reader(s, s->pid ? (int)(most_ns / 1000000) + 1 : PREPARE_MS) : -EPIPE;
+        err = write(s->go[1], "", 1) == 1
+                      ? await_reader(s, s->pid ? (int)(most_ns / 1000000) + 1 : PREPARE_MS)
+                      : -EPIPE;
         if (err)
                 kill(s->reader, SIGKILL);
         if (!err && s->pid && ls_stop_again(&s->stop) != 0)     /* one woke up, and may have changed
@@ -372,30 +404,39 @@ static void write_head(const struct stack *s)
         char name[6 * sizeof(s->name)], *p = name;
 
         for (const char *c = s->name; *c; c++)
-                p += sprintf(p, *c < 32 || *c > 126 || *c == '"' || *c == '\\' ? "\\u%04x" : "%c", (unsigned char)*c);
+                p += sprintf(p, *c < 32 || *c > 126 || *c == '"' || *c == '\\' ? "\\u%04x" : "%c",
+                             (unsigned char)*c);
         *p = 0;
-        dprintf(raw.objects, "{\"luasample_heap\": 1,\n\"pid\": %d,\n\"name\": \"%s\",\n\"stopped_ns\": %" PRIu64
-                ",\n\"copied_bytes\": %" PRIu64 ",\n", (int)pid_of(s), name, s->stopped_ns, s->now->heap_bytes);
+        dprintf(raw.objects,
+                "{\"luasample_heap\": 1,\n\"pid\": %d,\n\"name\": \"%s\",\n\"stopped_ns\": %" PRIu64
+                ",\n\"copied_bytes\": %" PRIu64 ",\n",
+                (int)pid_of(s), name, s->stopped_ns, s->now->heap_bytes);
 }
 
 /* All objects, for luasample heap. Returns the status to exit with. */
 static int take_objects(struct stack *s)
 {
-        uint64_t most_ns = UINT64_C(1000000000), about = s->now->heap_bytes / COPY_RATE * 1000 + 1000000;
-        int err = raw.max_stop ? ls_parse_duration(raw.max_stop, "ms", &most_ns) : 0, nice = getpriority(PRIO_PROCESS, 0);
+        uint64_t most_ns = UINT64_C(1000000000),
+                 about = s->now->heap_bytes / COPY_RATE * 1000 + 1000000;
+        int err = raw.max_stop ? ls_parse_duration(raw.max_stop, "ms", &most_ns) : 0,
+            nice = getpriority(PRIO_PROCESS, 0);
 
         if (err || !most_ns || most_ns > UINT64_C(60000000000)) {
                 ls_error("heap: '%s' is no time from 1ms to 60s", raw.max_stop);
                 return LS_EXIT_USAGE;
         }
         if (s->pid && about > most_ns) {
-                ls_error("heap: %" PRIu64 " MiB are to be copied, for which process %d (%s) would stand still for some %" PRIu64
-                         " ms: allow that with --max-stop", s->now->heap_bytes >> 20, (int)s->pid, s->name, about / 1000000);
+                ls_error("heap: %" PRIu64 " MiB are to be copied, for which process %d (%s) would "
+                                          "stand still for some %" PRIu64
+                         " ms: allow that with --max-stop",
+                         s->now->heap_bytes >> 20, (int)s->pid, s->name, about / 1000000);
                 return LS_EXIT_FAIL;
         }
         if (s->pid)
-                fprintf(stderr, "[ luasample: stops process %d for some %" PRIu64 " ms, to copy %" PRIu64 " MiB ]\n", (int)s->pid,
-                        about / 1000000, s->now->heap_bytes >> 20);
+                fprintf(stderr,
+                        "[ luasample: stops process %d for some %" PRIu64 " ms, to copy %" PRIu64
+                        " MiB ]\n",
+                        (int)s->pid, about / 1000000, s->now->heap_bytes >> 20);
         setpriority(PRIO_PROCESS, 0, -20);
         err = -EAGAIN;
         for (int i = 0; err == -EAGAIN && i < TRIES; i++) {
@@ -408,7 +449,8 @@ static int take_objects(struct stack *s)
         setpriority(PRIO_PROCESS, 0, nice);
         if (s->pid && s->stop.n == LS_STOP_MOST && s->stop.more)
                 ls_warning("%u threads ran on while the memory was copied, "
-                           "since at most %u are stopped: objects that they changed may be missing", s->stop.more, LS_STOP_MOST);
+                           "since at most %u are stopped: objects that they changed may be missing",
+                           s->stop.more, LS_STOP_MOST);
         if (err)
                 return say(s, err == -EAGAIN ? -ETIME : err);
         write_head(s);
@@ -452,9 +494,13 @@ static FILE *open_maps(const struct stack *s)
 
 static int prepare(struct stack *s)
 {
-        const struct ls_record_options o = { .interval_ns = LS_DEFAULT_INTERVAL_NS, .ring_size = LS_DEFAULT_RING,
-                .engine = LS_ENGINE_WALK, .events = LS_RECORD_CPU, .no_source = 1,
-                .native_bytes = raw.no_native ? 0 : LS_MAX_NATIVE / 4 };
+        const struct ls_record_options o = { .interval_ns = LS_DEFAULT_INTERVAL_NS,
+                                             .ring_size = LS_DEFAULT_RING,
+                                             .engine = LS_ENGINE_WALK,
+                                             .events = LS_RECORD_CPU,
+                                             .no_source = 1,
+                                             .native_bytes = raw.no_native ? 0
+                                                                           : LS_MAX_NATIVE / 4 };
         unsigned readers = 0;
         void *now;
         int err;
@@ -500,7 +546,8 @@ static void put_facts(const struct stack *s, struct ls_trace_writer *w)
         if (s->now->unread)
                 ls_trace_notice(w, "some stacks were changing, and could not be read: try again");
         if (s->now->more)
-                ls_trace_notice(w, "the VM has more objects than could be looked at in the time: coroutines may be missing");
+                ls_trace_notice(w, "the VM has more objects than could be looked at in the time: "
+                                   "coroutines may be missing");
 }
 
 /* Its mappings as they are now, as bytes: who reads them opens no file of the process. */
@@ -533,7 +580,9 @@ static int write_trace(void *ctx)
                 .interval_ns = LS_DEFAULT_INTERVAL_NS, .no_source = 1, .native = !raw.no_native };
         struct ls_translate translate;
         struct ls_drain drain;
-        struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
+        struct ls_drain_sink sink = { .record = ls_translate_record,
+                                      .gap = ls_translate_gap,
+                                      .closed = ls_translate_closed,
                                       .ctx = &translate };
         struct ls_trace_writer *w;
         char maps[64];
@@ -543,7 +592,8 @@ static int write_trace(void *ctx)
                 return err;
         cfg.writer = w;
         cfg.worker = s->worker;
-        cfg.process = ls_trace_process(w, (uint32_t)pid_of(s), ls_trace_string(w, s->name, strlen(s->name)));
+        cfg.process = ls_trace_process(w, (uint32_t)pid_of(s),
+                                       ls_trace_string(w, s->name, strlen(s->name)));
         memset(&translate, 0, sizeof(translate));
         memset(&drain, 0, sizeof(drain));
         err = ls_translate_init(&translate, &cfg);
@@ -569,8 +619,15 @@ static int write_trace(void *ctx)
 static int show(const struct stack *s)
 {
         char path[64];
-        const char *argv[] = { geteuid() ? "luasample" : LS_APART_ARGV0, "report", "--stacks", "-i", path,
-                               raw.json ? "--json" : geteuid() ? NULL : "--no-pager", NULL };
+        const char *argv[] = { geteuid() ? "luasample" : LS_APART_ARGV0,
+                               "report",
+                               "--stacks",
+                               "-i",
+                               path,
+                               raw.json    ? "--json"
+                               : geteuid() ? NULL
+                                           : "--no-pager",
+                               NULL };
 
         snprintf(path, sizeof(path), "/proc/self/fd/%d", s->trace_fd);
         fcntl(s->trace_fd, F_SETFD, 0);
@@ -591,7 +648,8 @@ static int open_core(struct stack *s)
         if (!err && s->maps_fd < 0)
                 err = -errno;
         if (!err)
-                err = ls_worker_core(ls_workers_of(s->workers, 0, NULL), s->core_fd, s->maps_fd, &s->core);
+                err = ls_worker_core(ls_workers_of(s->workers, 0, NULL), s->core_fd, s->maps_fd,
+                                     &s->core);
         if (err == -ENOEXEC)
                 ls_error("%s: %s is no core file of an x86-64 process", me(), raw.core);
         else if (err)
@@ -604,7 +662,9 @@ static int open_core(struct stack *s)
 
 static int stack_run(int argc, const char **argv)
 {
-        static struct stack s = { .image.fd = -1, .core_fd = -1, .maps_fd = -1, .memory.fd = -1, .trace_fd = -1 };
+        static struct stack s = {
+                .image.fd = -1, .core_fd = -1, .maps_fd = -1, .memory.fd = -1, .trace_fd = -1
+        };
         struct ls_trace_file made;
         int status = read_command_line(argc, argv, &s), err;
 
@@ -628,7 +688,8 @@ static int stack_run(int argc, const char **argv)
                 return say(&s, err);
         if (!s.now->vms) {
                 kill(s.reader, SIGKILL);
-                ls_error("%s: process %d (%s) has LuaJIT in it, but no Lua VM now", me(), (int)s.pid, s.name);
+                ls_error("%s: process %d (%s) has LuaJIT in it, but no Lua VM now", me(),
+                         (int)s.pid, s.name);
                 return LS_EXIT_FAIL;
         }
         if (raw.objects >= 0)
@@ -636,7 +697,8 @@ static int stack_run(int argc, const char **argv)
         err = look_with_readers(&s);
         if (err)
                 return say(&s, err);
-        s.trace_fd = raw.output ? ls_trace_file_open(raw.output, &made) : memfd_create("luasample", MFD_CLOEXEC);
+        s.trace_fd = raw.output ? ls_trace_file_open(raw.output, &made)
+                                : memfd_create("luasample", MFD_CLOEXEC);
         if (s.trace_fd < 0)
                 return LS_EXIT_FAIL;
         s.worker = ls_workers_of(s.workers, s.pid, NULL);

@@ -59,9 +59,13 @@ static uint64_t ring_u64(const _Atomic uint64_t *value)
         return atomic_load_explicit(value, memory_order_relaxed);
 }
 
-static int tell(const struct ls_target *t, enum ls_out_op op, uint64_t a, uint64_t b, struct ls_out_reply *ret)
+static int tell(const struct ls_target *t, enum ls_out_op op, uint64_t a, uint64_t b,
+                struct ls_out_reply *ret)
 {
-        return ls_out_tell(t->out, &(struct ls_out_message){ .op = op, .target = t->number, .arg = { a, b } }, ret);
+        return ls_out_tell(t->out,
+                           &(struct ls_out_message){
+                                   .op = op, .target = t->number, .arg = { a, b } },
+                           ret);
 }
 
 /* What it has counted comes after all that was sampled. */
@@ -70,14 +74,19 @@ static void tell_exact(const struct ls_target *t)
         int fd = t->memory.exact_fd;
 
         if (t->exact)
-                ls_out_tell(t->out, &(struct ls_out_message){ .op = LS_OUT_EXACT, .target = t->number, .arg = { t->exact },
-                                                              .fds = { fd > 0 ? fd : 0 } }, NULL);
+                ls_out_tell(t->out,
+                            &(struct ls_out_message){ .op = LS_OUT_EXACT,
+                                                      .target = t->number,
+                                                      .arg = { t->exact },
+                                                      .fds = { fd > 0 ? fd : 0 } },
+                            NULL);
 }
 
 /* With the rights that the process has now; after its end, that it had. */
 static void use_workers(struct ls_target *t)
 {
-        struct ls_worker *own = ls_workers_of(t->workers, t->pid, t->worker), *w = ls_workers_of(t->lent, t->pid, t->writers);
+        struct ls_worker *own = ls_workers_of(t->workers, t->pid, t->worker),
+                         *w = ls_workers_of(t->lent, t->pid, t->writers);
         uint32_t tenant;
         unsigned place;
 
@@ -97,8 +106,12 @@ static int begin_there(struct ls_target *t, const struct ls_target_config *cfg)
         static struct ls_out_begin b;
         pid_t inner = ls_thread_inner_id(t->pid, t->pid);
         int number = ls_out_number(cfg->out, t->pid);
-        struct ls_out_message m = { .op = LS_OUT_BEGIN, .target = (unsigned)number, .data = &b, .len = sizeof(b),
-                                    .fds = { t->memory.fd, t->memory.watchers ? t->memory.watchers_fd : 0 } };
+        struct ls_out_message m = { .op = LS_OUT_BEGIN,
+                                    .target = (unsigned)number,
+                                    .data = &b,
+                                    .len = sizeof(b),
+                                    .fds = { t->memory.fd,
+                                             t->memory.watchers ? t->memory.watchers_fd : 0 } };
 
         if (number < 0)
                 return -E2BIG;
@@ -143,8 +156,12 @@ void ls_target_since_now(struct ls_target *t)
 
 void ls_target_name(struct ls_target *t, const char *name)
 {
-        ls_out_tell(t->out, &(struct ls_out_message){ .op = LS_OUT_NAME, .target = t->number, .data = name,
-                                                      .len = strlen(name) }, NULL);
+        ls_out_tell(t->out,
+                    &(struct ls_out_message){ .op = LS_OUT_NAME,
+                                              .target = t->number,
+                                              .data = name,
+                                              .len = strlen(name) },
+                    NULL);
         t->named = 1;
 }
 
@@ -153,7 +170,8 @@ void ls_target_inherit(struct ls_target *child, const struct ls_target *parent)
         tell(child, LS_OUT_INHERIT, parent->number, 0, NULL);
 }
 
-int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_record_options *o, int full_fd)
+int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_record_options *o,
+                   int full_fd)
 {
         if (o->bare_tick == 2 || timer == LS_TIMER_CPUTIME)
                 return 0;
@@ -241,7 +259,8 @@ uint64_t ls_target_lost(const struct ls_target *t, enum ls_loss loss)
         case LS_LOSS_DEFINITION_LOST: return n + t->counted->definition_missing;
         case LS_LOSS_NATIVE_CUT: return n + t->counted->native_cut;
         case LS_LOSS_MAP_MISSING: return n + t->counted->map_missing;
-        case LS_LOSS_SIGNAL_FAILED: return n + (t->ticker ? ls_ticker_totals(t->ticker)->failed : 0);
+        case LS_LOSS_SIGNAL_FAILED:
+                return n + (t->ticker ? ls_ticker_totals(t->ticker)->failed : 0);
         default: return n;
         }
 }
@@ -255,7 +274,9 @@ static uint64_t ring_cpu(const struct ls_target *t, unsigned i)
         uint64_t paused = ring_u64(&ring->paused_cpu_ns);
 
         /* Of the thread that has it now, the clock at its last tick is the next best. */
-        last = atomic_load_explicit(&ring->armed, memory_order_relaxed) ? ring_u64(&ring->last_cpu_ns) : 0;
+        last = atomic_load_explicit(&ring->armed, memory_order_relaxed)
+                       ? ring_u64(&ring->last_cpu_ns)
+                       : 0;
         start = ring_u64(&ring->armed_at_cpu_ns);
         sum += last > start ? last - start : 0;
         return sum > paused ? sum - paused : 0;
@@ -286,7 +307,11 @@ static uint64_t rings_u64(const struct ls_target *t, size_t offset)
         uint64_t sum = 0;
 
         for (unsigned i = 0, n = ls_memory_rings(&t->memory); i < n; i++)
-                sum += ring_u64((const _Atomic uint64_t *)(const void *)((const char *)ls_memory_ring(&t->memory, i) + offset));
+                sum += ring_u64(
+                        (const _Atomic uint64_t *)(const void *)((const char *)
+                                                                         ls_memory_ring(&t->memory,
+                                                                                        i) +
+                                                                 offset));
         return sum;
 }
 

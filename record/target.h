@@ -89,7 +89,8 @@ void ls_target_name(struct ls_target *t, const char *name);
 void ls_target_inherit(struct ls_target *child, const struct ls_target *parent);
 /* Starts the recorder's timer, unless the agent makes its own ticks. full_fd: as for
  * ls_ticker_start. Returns 0 or -errno. */
-int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_record_options *o, int full_fd);
+int ls_target_tick(struct ls_target *t, enum ls_timer timer, const struct ls_record_options *o,
+                   int full_fd);
 
 /* Each second: the CPU clock of the process, and whose rights it has. */
 void ls_target_second(struct ls_target *t);

@@ -21,8 +21,12 @@ static const char *const loss_keys[] = {
 
 static void put_key_u64(struct ls_session *s, const char *key, uint64_t value)
 {
-        ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_INFO_U64, .arg = { value }, .data = key,
-                                                      .len = strlen(key) }, NULL);
+        ls_out_tell(s->out,
+                    &(struct ls_out_message){ .op = LS_OUT_INFO_U64,
+                                              .arg = { value },
+                                              .data = key,
+                                              .len = strlen(key) },
+                    NULL);
 }
 
 static void put_u64(struct ls_session *s, enum ls_info_key key, uint64_t value)
@@ -39,7 +43,10 @@ static void put_str(struct ls_session *s, enum ls_info_key key, const char *valu
         if (both) {
                 memcpy(both, name, n);
                 memcpy(both + n, value, len - n + 1);
-                ls_out_tell(s->out, &(struct ls_out_message){ .op = LS_OUT_INFO_STR, .data = both, .len = len }, NULL);
+                ls_out_tell(s->out,
+                            &(struct ls_out_message){
+                                    .op = LS_OUT_INFO_STR, .data = both, .len = len },
+                            NULL);
         }
         free(both);
 }
@@ -47,7 +54,8 @@ static void put_str(struct ls_session *s, enum ls_info_key key, const char *valu
 /* A word as a shell would need it. Returns the end. */
 static char *quote_word(char *p, const char *word)
 {
-        static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%^";
+        static const char plain[] =
+                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%^";
 
         if (*word && strspn(word, plain) == strlen(word))
                 return stpcpy(p, word);
@@ -138,7 +146,8 @@ void ls_totals_start(struct ls_session *s)
         put_u64(s, LS_INFO_PID, (uint64_t)s->pid);
         put_u64(s, LS_INFO_ASKED_INTERVAL, s->o->interval_ns);
         put_u64(s, LS_INFO_START_REALTIME,
-                ls_session_clock(CLOCK_REALTIME) - (ls_session_clock(CLOCK_MONOTONIC) - s->rotate.begin_ns));
+                ls_session_clock(CLOCK_REALTIME) -
+                        (ls_session_clock(CLOCK_MONOTONIC) - s->rotate.begin_ns));
         put_u64(s, LS_INFO_START_MONOTONIC, s->rotate.begin_ns);
         put_u64(s, LS_INFO_DEPTH, s->o->depth);
         put_u64(s, LS_INFO_PRIVATE_ARGS, !s->o->no_args);
@@ -153,8 +162,8 @@ void ls_totals_start(struct ls_session *s)
 
 void ls_totals_clocks(struct ls_session *s)
 {
-        ls_session_tell(s, LS_OUT_CLOCKS, ls_session_clock(CLOCK_MONOTONIC), ls_session_clock(CLOCK_REALTIME),
-                        ls_session_clock(CLOCK_BOOTTIME));
+        ls_session_tell(s, LS_OUT_CLOCKS, ls_session_clock(CLOCK_MONOTONIC),
+                        ls_session_clock(CLOCK_REALTIME), ls_session_clock(CLOCK_BOOTTIME));
 }
 
 /* A string of the control page, which the program could have filled to the brim. */
@@ -208,9 +217,12 @@ static void put_parameters(struct ls_session *s)
                 if (!maxtrace)
                         continue;
                 put_u64(s, LS_INFO_JIT_MAXTRACE, maxtrace);
-                put_u64(s, LS_INFO_JIT_MAXMCODE, atomic_load_explicit(&shm->jit_maxmcode, memory_order_relaxed));
-                put_u64(s, LS_INFO_JIT_HOTLOOP, atomic_load_explicit(&shm->jit_hotloop, memory_order_relaxed));
-                put_u64(s, LS_INFO_JIT_HOTEXIT, atomic_load_explicit(&shm->jit_hotexit, memory_order_relaxed));
+                put_u64(s, LS_INFO_JIT_MAXMCODE,
+                        atomic_load_explicit(&shm->jit_maxmcode, memory_order_relaxed));
+                put_u64(s, LS_INFO_JIT_HOTLOOP,
+                        atomic_load_explicit(&shm->jit_hotloop, memory_order_relaxed));
+                put_u64(s, LS_INFO_JIT_HOTEXIT,
+                        atomic_load_explicit(&shm->jit_hotexit, memory_order_relaxed));
         }
 }
 
@@ -252,7 +264,8 @@ void ls_totals_since(struct ls_sums *sums, const struct ls_sums *before)
 
 uint64_t ls_totals_own_cpu(const struct ls_session *s)
 {
-        return ls_session_clock(CLOCK_PROCESS_CPUTIME_ID) + ls_workers_cpu_ns(s->workers) + ls_out_cpu_ns(s->out);
+        return ls_session_clock(CLOCK_PROCESS_CPUTIME_ID) + ls_workers_cpu_ns(s->workers) +
+               ls_out_cpu_ns(s->out);
 }
 
 void ls_totals_second(struct ls_session *s)
@@ -301,7 +314,8 @@ static void put_timer(struct ls_session *s)
 
 void ls_totals_process(struct ls_session *s, const struct ls_target *t)
 {
-        struct ls_process_totals totals = { .from_ns = t->begin_ns, .to_ns = t->end_ns ? t->end_ns : s->end_ns };
+        struct ls_process_totals totals = { .from_ns = t->begin_ns,
+                                            .to_ns = t->end_ns ? t->end_ns : s->end_ns };
         struct ls_sums sums = { 0 };
 
         if (s->flight.joined || (t->end_ns && t->end_ns <= s->rotate.begin_ns))
@@ -315,8 +329,12 @@ void ls_totals_process(struct ls_session *s, const struct ls_target *t)
         totals.lost_ticks = ls_totals_lost_ticks(&sums);
         totals.cpu_ns = sums.cpu_ns;
         totals.own_ns = sums.own_handler_ns + sums.own_hook_ns;
-        ls_out_tell(t->out, &(struct ls_out_message){ .op = LS_OUT_TOTALS, .target = t->number, .data = &totals,
-                                                      .len = sizeof(totals) }, NULL);
+        ls_out_tell(t->out,
+                    &(struct ls_out_message){ .op = LS_OUT_TOTALS,
+                                              .target = t->number,
+                                              .data = &totals,
+                                              .len = sizeof(totals) },
+                    NULL);
         keep_runtime(s, t->memory.shm);
 }
 
@@ -334,14 +352,16 @@ void ls_totals_write(struct ls_session *s)
         put_runtime(s, &sums);
         put_parameters(s);
         put_timer(s);
-        put_u64(s, LS_INFO_ELAPSED, (s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC)) - s->rotate.begin_ns);
+        put_u64(s, LS_INFO_ELAPSED,
+                (s->end_ns ? s->end_ns : ls_session_clock(CLOCK_MONOTONIC)) - s->rotate.begin_ns);
         if (s->pause.was_on)
                 put_u64(s, LS_INFO_ENABLED, ls_pause_enabled_ns(s) - s->rotate.enabled_before_ns);
 #define LS_FIGURE(field, INFO, switched, value) put_u64(s, LS_INFO_##INFO, sums.field);
 #include "record/figures.def"
 #undef LS_FIGURE
-        put_u64(s, LS_INFO_RECORDER_CPU, (s->flight.joined ? s->flight.recorder_ns : ls_totals_own_cpu(s)) -
-                                     s->rotate.recorder_before_ns);
+        put_u64(s, LS_INFO_RECORDER_CPU,
+                (s->flight.joined ? s->flight.recorder_ns : ls_totals_own_cpu(s)) -
+                        s->rotate.recorder_before_ns);
         if (s->exited)
                 put_u64(s, LS_INFO_EXIT_STATUS, (uint64_t)s->exit_status);
         for (unsigned i = 0; i < LS_NLOSSES; i++)

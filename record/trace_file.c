@@ -40,7 +40,8 @@ const char *ls_trace_file_name(const char *path)
  * keep its reader from seeing the end of it. */
 static int take_stdout(void)
 {
-        int fd = ls_fd_above_stdio(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)), other = STDERR_FILENO;
+        int fd = ls_fd_above_stdio(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)),
+            other = STDERR_FILENO;
 
         if (fd < 0)
                 return open_failed("stdout", errno);

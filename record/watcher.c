@@ -23,7 +23,8 @@
 #define LAST_MS 500                     /* for its last look and what it sends then */
 #define CHANGE_MS 50                    /* the same, when another takes its place */
 #define CHANGES_MOST 64u                /* a program that does nothing else is watched no more */
-#define CLASHES_MOST 8u                 /* of randomly placed memory; without randomization one is as good as many */
+/* Clashes of randomly placed memory; without randomization one is as good as many. */
+#define CLASHES_MOST 8u
 
 static uint64_t now_ms(void)
 {
@@ -44,9 +45,15 @@ static pid_t spawn(const struct ls_memory *m, const struct ls_rights *r, int soc
 /* With w->rights. */
 static int start(struct ls_watcher *w, const struct ls_memory *m, pid_t target)
 {
-        const struct ls_watch_start first = { .shm_size = m->size, .own_size = m->watchers_size, .stride = m->ring_stride,
-                .interval_ns = w->interval_ns, .ring_size = m->ring_size, .rings = m->of[LS_ROLE_AGENT].n, .pid = (int32_t)target,
-                .threads = m->of[LS_ROLE_BLOCKED].n != 0, .coroutines = m->of[LS_ROLE_SUSPENDED].n != 0 };
+        const struct ls_watch_start first = { .shm_size = m->size,
+                                              .own_size = m->watchers_size,
+                                              .stride = m->ring_stride,
+                                              .interval_ns = w->interval_ns,
+                                              .ring_size = m->ring_size,
+                                              .rings = m->of[LS_ROLE_AGENT].n,
+                                              .pid = (int32_t)target,
+                                              .threads = m->of[LS_ROLE_BLOCKED].n != 0,
+                                              .coroutines = m->of[LS_ROLE_SUSPENDED].n != 0 };
         int socket;
         pid_t pid;
 
@@ -69,7 +76,8 @@ static int start(struct ls_watcher *w, const struct ls_memory *m, pid_t target)
         return 0;
 }
 
-int ls_watcher_start(struct ls_watcher *w, const struct ls_memory *m, pid_t target, uint64_t interval_ns)
+int ls_watcher_start(struct ls_watcher *w, const struct ls_memory *m, pid_t target,
+                     uint64_t interval_ns)
 {
         int err = 0;
 
@@ -129,7 +137,8 @@ uint64_t ls_watcher_cpu_ns(const struct ls_watcher *w)
 {
         clockid_t clock;
 
-        return w->before_ns + (w->pid && clock_getcpuclockid(w->pid, &clock) == 0 ? ls_clock_ns(clock) : 0);
+        return w->before_ns +
+               (w->pid && clock_getcpuclockid(w->pid, &clock) == 0 ? ls_clock_ns(clock) : 0);
 }
 
 /* What it was writing when it was killed is never finished. */
@@ -138,7 +147,8 @@ static void leave_writes(const struct ls_memory *m)
         unsigned used = ls_memory_rings(m);
 
         for (unsigned role = LS_ROLE_BLOCKED; role < LS_NROLES; role++)
-                for (unsigned i = 0; i < m->of[role].n && (i < used || role == LS_ROLE_SUSPENDED); i++)
+                for (unsigned i = 0; i < m->of[role].n && (i < used || role == LS_ROLE_SUSPENDED);
+                     i++)
                         atomic_store(&ls_memory_ring(m, m->of[role].first + i)->in_write, 0);
 }
 
@@ -154,7 +164,8 @@ static int has_changed(const struct ls_watcher *w, pid_t target, struct ls_right
                (now->uid != w->rights.uid || now->gid != w->rights.gid);
 }
 
-void ls_watcher_follow(struct ls_watcher *w, const struct ls_memory *m, pid_t target, void (*take)(void *ctx), void *ctx)
+void ls_watcher_follow(struct ls_watcher *w, const struct ls_memory *m, pid_t target,
+                       void (*take)(void *ctx), void *ctx)
 {
         struct ls_rights now = w->rights;
 
@@ -171,18 +182,23 @@ void ls_watcher_follow(struct ls_watcher *w, const struct ls_memory *m, pid_t ta
                 atomic_store(&m->shm->watching, LS_WATCH_FORBIDDEN);
 }
 
-#define INSTEAD "blocked time is charged to the stack that was seen last, and suspended coroutines are not seen"
+#define INSTEAD                                                                                    \
+        "blocked time is charged to the stack that was seen last, and suspended coroutines are "   \
+        "not seen"
 
 const char *ls_watcher_complaint(const struct ls_memory *m)
 {
         static const char *const complaints[] = {
-                [LS_WATCH_FORBIDDEN] = "the program's memory may not be read (see kernel.yama.ptrace_scope, or grant "
+                [LS_WATCH_FORBIDDEN] = "the program's memory may not be read (see "
+                                       "kernel.yama.ptrace_scope, or grant "
                                        "CAP_SYS_PTRACE): " INSTEAD,
                 [LS_WATCH_UNREADABLE] = "how this Lua VM lays out its stack is not known: " INSTEAD,
                 [LS_WATCH_CLASH] = "address space randomization is off: " INSTEAD,
-                [LS_WATCH_NO_TIMES] = "this kernel does not say how long a thread ran (/proc/PID/schedstat): only the time on "
+                [LS_WATCH_NO_TIMES] = "this kernel does not say how long a thread ran "
+                                      "(/proc/PID/schedstat): only the time on "
                                       "a CPU is in the trace",
-                [LS_WATCH_NO_FILES] = "luasample may not open three files for each thread (raise it with ulimit -n): the "
+                [LS_WATCH_NO_FILES] = "luasample may not open three files for each thread (raise "
+                                      "it with ulimit -n): the "
                                       "blocked time of some is not in the trace",
         };
         uint32_t how = m->shm->watching;

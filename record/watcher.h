@@ -23,13 +23,15 @@ struct ls_watcher {
 
 /* Starts it, before the program: target is 0 then, else the process that is watched, which can
  * write all of the memory. Returns 0 or -errno. */
-int ls_watcher_start(struct ls_watcher *w, const struct ls_memory *m, pid_t target, uint64_t interval_ns);
+int ls_watcher_start(struct ls_watcher *w, const struct ls_memory *m, pid_t target,
+                     uint64_t interval_ns);
 /* The program is this process, which has run nothing of its own yet. */
 void ls_watcher_target(struct ls_watcher *w, pid_t pid);
 /* Each second, while target is there: when that has become another user's, as daemons do that start
  * as root, one with the rights of that user takes its place; when its memory lies where target's
  * is, another whose memory lies elsewhere. take: makes room in the rings meanwhile. */
-void ls_watcher_follow(struct ls_watcher *w, const struct ls_memory *m, pid_t target, void (*take)(void *ctx), void *ctx);
+void ls_watcher_follow(struct ls_watcher *w, const struct ls_memory *m, pid_t target,
+                       void (*take)(void *ctx), void *ctx);
 /* It has been told that the recording is over, or the program, by the memory that it shares with
  * us. Does not wait. */
 void ls_watcher_told(struct ls_watcher *w);

@@ -19,8 +19,10 @@ static struct {
 } opt;
 
 static const struct poptOption options[] = {
-        { "input", 'i', POPT_ARG_STRING, &opt.input, 0, "trace to read, - for stdin (luasample.data)", "FILE" },
-        { "output", 'o', POPT_ARG_STRING, &opt.output, 0, "write to FILE, which appears when it is whole", "FILE" },
+        { "input", 'i', POPT_ARG_STRING, &opt.input, 0,
+          "trace to read, - for stdin (luasample.data)", "FILE" },
+        { "output", 'o', POPT_ARG_STRING, &opt.output, 0,
+          "write to FILE, which appears when it is whole", "FILE" },
         { "json", 0, POPT_ARG_NONE, &opt.json, 0, "one JSON array of records", NULL },
         { "no-pager", 0, POPT_ARG_NONE, &opt.no_pager, 0, "no pager", NULL },
         POPT_TABLEEND
@@ -33,8 +35,8 @@ struct dump_ctx {
 
 /* One line: place, kind, fields. Strings are quoted, so that a script can split at spaces outside
  * quotes. */
-static void put_text(FILE *out, uint64_t chunk, uint64_t offset, const char *kind, const struct ls_dump_field *fields,
-                     unsigned n)
+static void put_text(FILE *out, uint64_t chunk, uint64_t offset, const char *kind,
+                     const struct ls_dump_field *fields, unsigned n)
 {
         fprintf(out, "%" PRIu64 " 0x%08" PRIx64 " %-10s", chunk, offset, kind);
         for (unsigned i = 0; i < n; i++) {
@@ -55,8 +57,8 @@ static void put_text(FILE *out, uint64_t chunk, uint64_t offset, const char *kin
 }
 
 /* One object a line, so that tools without a JSON reader for large files can go line by line. */
-static int put_json(FILE *out, uint64_t chunk, uint64_t offset, const char *kind, const struct ls_dump_field *fields,
-                    unsigned n)
+static int put_json(FILE *out, uint64_t chunk, uint64_t offset, const char *kind,
+                    const struct ls_dump_field *fields, unsigned n)
 {
         struct ls_js j = { .out = out }, *g = &j;
 
@@ -76,8 +78,8 @@ static int put_json(FILE *out, uint64_t chunk, uint64_t offset, const char *kind
 
 #define STOP 1                          /* of ls_dump_fn: the output takes no more */
 
-static int put_record(void *ctx, uint64_t chunk, uint64_t offset, const char *kind, const struct ls_dump_field *fields,
-                      unsigned n)
+static int put_record(void *ctx, uint64_t chunk, uint64_t offset, const char *kind,
+                      const struct ls_dump_field *fields, unsigned n)
 {
         struct dump_ctx *d = ctx;
         int r = 0;
@@ -126,7 +128,8 @@ static int dump_run(int argc, const char **argv)
 {
         poptContext ctx = ls_options_begin(&ls_cmd_dump, argc, argv, 0);
         int val = ls_options_next(&ls_cmd_dump, ctx), status = LS_EXIT_USAGE;
-        const char *input = opt.input ? opt.input : LS_DEFAULT_TRACE, *extra = val == -1 ? poptGetArg(ctx) : NULL;
+        const char *input = opt.input ? opt.input : LS_DEFAULT_TRACE,
+                   *extra = val == -1 ? poptGetArg(ctx) : NULL;
         struct ls_profile *p;
 
         if (extra)
@@ -150,4 +153,5 @@ const struct ls_command ls_cmd_dump = {
         .usage = "[-i FILE] [OPTION...]",
         .options = options,
         .run = dump_run,
+        .shows = 1,
 };

@@ -25,8 +25,8 @@ unsigned ls_report_export_dims(const struct ls_report_options *o)
 
         if (e->flags & LS_EXPORT_TABLE)
                 return ls_rows_dims(o);
-        return (e->flags & LS_EXPORT_ROWS ? 0 : e->dims & ~(o->taker ? o->taker->without : 0)) | (e->flags & LS_EXPORT_BY ? by : 0) |
-               (o->per_thread ? LS_DIM_THREAD : 0);
+        return (e->flags & LS_EXPORT_ROWS ? 0 : e->dims & ~(o->taker ? o->taker->without : 0)) |
+               (e->flags & LS_EXPORT_BY ? by : 0) | (o->per_thread ? LS_DIM_THREAD : 0);
 }
 
 /* Room for n tags more, the first of all being 0. */
@@ -153,7 +153,8 @@ static int give_rows(void *ctx, const struct ls_sample_block *b)
         return any ? s->fn(s->ctx, b, s->wanted) : 0;
 }
 
-static int stream_rows(const struct ls_export *in, unsigned columns, ls_export_rows_fn fn, void *ctx)
+static int stream_rows(const struct ls_export *in, unsigned columns, ls_export_rows_fn fn,
+                       void *ctx)
 {
         const struct ls_export_job *job = in->caller_ctx;
         struct rows s = { .filter = job->r->filter, .fn = fn, .ctx = ctx };
@@ -163,29 +164,48 @@ static int stream_rows(const struct ls_export *in, unsigned columns, ls_export_r
         return error;
 }
 
-static struct ls_export make_export(struct ls_export_job *job, uint64_t ticks, unsigned part, uint32_t thread)
+static struct ls_export make_export(struct ls_export_job *job, uint64_t ticks, unsigned part,
+                                    uint32_t thread)
 {
         const struct ls_report *r = job->r;
         struct ls_export in = {
-                .profile = r->profile, .labels = r->labels, .cells = job->cells[0], .n_cells = job->n_cells[0], .ticks = ticks,
-                .tags = job->tags.texts, .frame_of_location = job->frames->group_of, .frame_text = frame_text,
-                .ctx = job->frames, .n_frames = job->frames->n_groups, .interval_ns = r->profile->interval_ns,
+                .profile = r->profile,
+                .labels = r->labels,
+                .cells = job->cells[0],
+                .n_cells = job->n_cells[0],
+                .ticks = ticks,
+                .tags = job->tags.texts,
+                .frame_of_location = job->frames->group_of,
+                .frame_text = frame_text,
+                .ctx = job->frames,
+                .n_frames = job->frames->n_groups,
+                .interval_ns = r->profile->interval_ns,
                 .exact = !ls_events_time(&r->filter->choice),
-                .unit = ls_event_kind(r->filter->choice.id[0])->unit_name, .event = ls_event_name(r->filter->choice.id[0]), .from_ns = r->filter->from_ns,
+                .unit = ls_event_kind(r->filter->choice.id[0])->unit_name,
+                .event = ls_event_name(r->filter->choice.id[0]),
+                .from_ns = r->filter->from_ns,
                 .to_ns = r->filter->to_ns == UINT64_MAX ? 0 : r->filter->to_ns,
-                .part = part, .part_thread = thread, .dim_text = ls_export_dim_text, .rows = stream_rows,
-                .table = ls_export_table, .caller_ctx = job, .n_events = r->filter->choice.n,
+                .part = part,
+                .part_thread = thread,
+                .dim_text = ls_export_dim_text,
+                .rows = stream_rows,
+                .table = ls_export_table,
+                .caller_ctx = job,
+                .n_events = r->filter->choice.n,
         };
 
         for (unsigned e = 0; e < in.n_events; e++) {
                 uint8_t id = r->filter->choice.id[e];
 
-                in.events[e] = (struct ls_export_event){ ls_event_name(id), !ls_event_is_time(id), ls_event_kind(id)->unit_name, job->cells[e], job->n_cells[e] };
+                in.events[e] = (struct ls_export_event){ ls_event_name(id), !ls_event_is_time(id),
+                                                         ls_event_kind(id)->unit_name,
+                                                         job->cells[e], job->n_cells[e] };
         }
         return in;
 }
 
-static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsigned part, uint32_t thread)
+static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsigned part,
+                     uint32_t thread)
 {
         const struct ls_export in = make_export(job, ticks, part, thread);
 
@@ -193,7 +213,8 @@ static int write_one(struct ls_export_job *job, FILE *out, uint64_t ticks, unsig
 }
 
 /* Some of the cells; what is too large as two halves. */
-static int give_cells(const struct ls_export_taker *t, struct ls_export *in, const struct ls_export_cell *cells, size_t n)
+static int give_cells(const struct ls_export_taker *t, struct ls_export *in,
+                      const struct ls_export_cell *cells, size_t n)
 {
         int error;
 
@@ -224,6 +245,8 @@ static int give_parts(struct ls_export_job *job)
         in.label_keys = t->label_keys;
         in.depth = t->depth;
         in.time_is_end = t->time_is_end;
+        in.wall_from_ns = t->wall_from_ns;
+        in.wall_to_ns = t->wall_to_ns;
         for (size_t i = 0; !error && i < n; i += t->cells)
                 error = give_cells(t, &in, cells + i, n - i < t->cells ? n - i : t->cells);
         return error;
@@ -272,7 +295,9 @@ int ls_report_export(const struct ls_report *r)
         if (!error && r->o->taker)
                 error = give_parts(&job);
         else if (!error)
-                error = r->o->per_thread ? write_parts(&job) : write_one(&job, r->out, take_cells(&job, NULL, &all), 0, 0);
+                error = r->o->per_thread
+                                ? write_parts(&job)
+                                : write_one(&job, r->out, take_cells(&job, NULL, &all), 0, 0);
         for (unsigned e = 0; e < LS_EXPORT_EVENTS_MOST; e++)
                 free(job.cells[e]);
         free(job.tags.texts);

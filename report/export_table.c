@@ -14,8 +14,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEVEL, PARENT, NAME, FIELD_A, FIELD_B, SOURCE, PATH, LINE_DEFINED, SELF, SELF_TICKS, MARGIN, TOTAL, TOTAL_TICKS,
-       N_COLUMNS };
+enum {
+        LEVEL,
+        PARENT,
+        NAME,
+        FIELD_A,
+        FIELD_B,
+        SOURCE,
+        PATH,
+        LINE_DEFINED,
+        SELF,
+        SELF_TICKS,
+        MARGIN,
+        TOTAL,
+        TOTAL_TICKS,
+        N_COLUMNS
+};
 
 struct table {
         const struct ls_report *r;
@@ -35,9 +49,17 @@ static const struct ls_grouping *grouping_of(const struct table *t, int level)
 static void name_columns(struct table *t)
 {
         static const char *const names[N_COLUMNS] = {
-                [LEVEL] = "level", [PARENT] = "parent", [NAME] = "name", [SOURCE] = "source", [PATH] = "path",
-                [LINE_DEFINED] = "line_defined", [SELF] = "self", [SELF_TICKS] = "self_ticks", [MARGIN] = "margin",
-                [TOTAL] = "total", [TOTAL_TICKS] = "total_ticks",
+                [LEVEL] = "level",
+                [PARENT] = "parent",
+                [NAME] = "name",
+                [SOURCE] = "source",
+                [PATH] = "path",
+                [LINE_DEFINED] = "line_defined",
+                [SELF] = "self",
+                [SELF_TICKS] = "self_ticks",
+                [MARGIN] = "margin",
+                [TOTAL] = "total",
+                [TOTAL_TICKS] = "total_ticks",
         };
         const struct ls_key *a = grouping_of(t, 0)->key, *b = grouping_of(t, 1)->key;
 
@@ -85,7 +107,8 @@ static void set_group(struct table *t, int level, uint32_t id)
 {
         const struct ls_grouping *g = grouping_of(t, level);
         const struct ls_key *key = g->key;
-        uint32_t group = ls_rows_group(t->rows, level, id), source = key->source ? key->source(g, group) : 0;
+        uint32_t group = ls_rows_group(t->rows, level, id),
+                 source = key->source ? key->source(g, group) : 0;
         unsigned field = level && t->names[FIELD_B] && t->rows->grouping[1] ? FIELD_B : FIELD_A;
 
         set(t, NAME, ls_rows_text(t->rows, level, id));
@@ -98,7 +121,8 @@ static void set_group(struct table *t, int level, uint32_t id)
         if (source)
                 set_str(t, PATH, t->r->profile->sources[source].path);
         if (key->function)
-                set_u64(t, LINE_DEFINED, t->r->profile->functions[key->function(g, group)].first_line);
+                set_u64(t, LINE_DEFINED,
+                        t->r->profile->functions[key->function(g, group)].first_line);
 }
 
 static void set_shares(struct table *t, uint64_t self, uint64_t whole, double n)
@@ -172,7 +196,8 @@ int ls_export_table(const struct ls_export *in, ls_export_line_fn fn, void *ctx)
         for (size_t i = 0; !error && i < t.rows->n_rows; i++) {
                 const struct ls_row *row = &t.rows->rows[i];
 
-                if (!ls_below_min(r, r->o->sort == LS_SORT_TOTAL ? row->total : row->self, r->aggregate->ticks))
+                if (!ls_below_min(r, r->o->sort == LS_SORT_TOTAL ? row->total : row->self,
+                                  r->aggregate->ticks))
                         error = put_row(&t, row);
         }
         ls_rows_free(t.rows);

@@ -29,7 +29,8 @@ int ls_export_dims_new(struct ls_export_job *job)
                 const struct ls_key *key = name ? ls_key_find(name, (uint32_t)strlen(name)) : NULL;
 
                 if (key && (job->r->o->exporter->dims & dim_keys[i].dim))
-                        error = ls_grouping_new(key, job->r->profile, job->r->labels, &job->dims[bit_of(dim_keys[i].dim)]);
+                        error = ls_grouping_new(key, job->r->profile, job->r->labels,
+                                                &job->dims[bit_of(dim_keys[i].dim)]);
         }
         return error;
 }
@@ -45,7 +46,9 @@ static struct ls_cell cell_of(unsigned dim, uint32_t id)
 {
         struct ls_cell cell = { .trace = dim == LS_DIM_TRACE ? id : 0 };
 
-#define LS_DIM(NAME, name, bits, KIND, key) if (dim == LS_DIM_##NAME) cell.name = (LS_DIM_TYPE_##bits)id;
+#define LS_DIM(NAME, name, bits, KIND, key)                                                        \
+        if (dim == LS_DIM_##NAME)                                                                  \
+                cell.name = (LS_DIM_TYPE_##bits)id;
 #include "formats/dims.def"
 #undef LS_DIM
         return cell;

@@ -22,8 +22,10 @@ static struct {
 } opt;
 
 static const struct poptOption options[] = {
-        { "input", 'i', POPT_ARG_STRING, &opt.input, 0, "trace to read, - for stdin (luasample.data)", "FILE" },
-        { "output", 'o', POPT_ARG_STRING, &opt.output, 0, "write to FILE, which appears when it is whole", "FILE" },
+        { "input", 'i', POPT_ARG_STRING, &opt.input, 0,
+          "trace to read, - for stdin (luasample.data)", "FILE" },
+        { "output", 'o', POPT_ARG_STRING, &opt.output, 0,
+          "write to FILE, which appears when it is whole", "FILE" },
         { "json", 0, POPT_ARG_NONE, &opt.json, 0, "as JSON", NULL },
         { "no-pager", 0, POPT_ARG_NONE, &opt.no_pager, 0, "no pager", NULL },
         POPT_TABLEEND
@@ -83,7 +85,8 @@ static void put_time(FILE *out, uint64_t realtime_ns)
         struct tm tm;
         char text[64];
 
-        if (realtime_ns && localtime_r(&t, &tm) && strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %z", &tm))
+        if (realtime_ns && localtime_r(&t, &tm) &&
+            strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %z", &tm))
                 fprintf(out, "%-22s %s\n", "recorded", text);
 }
 
@@ -118,21 +121,24 @@ static void put_infos(FILE *out, const struct ls_profile *p)
 }
 
 /* A share of the ticks in compiled code. */
-static void put_jit_share(FILE *out, const char *key, uint64_t part, uint64_t whole, const char *what)
+static void put_jit_share(FILE *out, const char *key, uint64_t part, uint64_t whole,
+                          const char *what)
 {
         if (part)
-                fprintf(out, "  %-20s %" PRIu64 " ticks (%.2f%%): %s\n", key, part, 100 * (double)part / (double)whole,
-                        what);
+                fprintf(out, "  %-20s %" PRIu64 " ticks (%.2f%%): %s\n", key, part,
+                        100 * (double)part / (double)whole, what);
 }
 
 static void put_jit(FILE *out, const struct ls_profile *p)
 {
         if (!p->jit_ticks)
                 return;
-        fprintf(out, "%-22s %" PRIu64 " ticks in traces that are known by number\n", "compiled code", p->jit_ticks);
+        fprintf(out, "%-22s %" PRIu64 " ticks in traces that are known by number\n",
+                "compiled code", p->jit_ticks);
         put_jit_share(out, "approximate", p->jit_approximate_ticks, p->jit_ticks,
                       "the line, and who inlined it, may be off");
-        put_jit_share(out, "no map", p->jit_unknown_ticks, p->jit_ticks, "only the function that the root trace starts in");
+        put_jit_share(out, "no map", p->jit_unknown_ticks, p->jit_ticks,
+                      "only the function that the root trace starts in");
 }
 
 static void put_quality(FILE *out, const struct ls_profile *p, const struct ls_facts *f)
@@ -142,29 +148,37 @@ static void put_quality(FILE *out, const struct ls_profile *p, const struct ls_f
         fprintf(out, "\nRate and losses\n");
         fprintf(out, "%-22s every %s\n", "asked", ls_duration_text(f->asked_ns, buf, sizeof(buf)));
         fprintf(out, "%-22s %.1f Hz of CPU time\n", "achieved", f->achieved_hz);
-        fprintf(out, "%-22s %" PRIu64 " samples with %" PRIu64 " ticks\n", "readable", p->recorded_samples,
-                p->recorded_ticks);
-        fprintf(out, "%-22s %.2f%% of the program's CPU time\n", "cost of the agent", 100 * f->own_share);
-        fprintf(out, "%-22s %" PRIu64 " tick%s\n", "lost", f->lost_ticks, f->lost_ticks == 1 ? "" : "s");
+        fprintf(out, "%-22s %" PRIu64 " samples with %" PRIu64 " ticks\n", "readable",
+                p->recorded_samples, p->recorded_ticks);
+        fprintf(out, "%-22s %.2f%% of the program's CPU time\n", "cost of the agent",
+                100 * f->own_share);
+        fprintf(out, "%-22s %" PRIu64 " tick%s\n", "lost", f->lost_ticks,
+                f->lost_ticks == 1 ? "" : "s");
         for (unsigned i = 0; i < f->n_losses; i++)
                 if (f->losses[i].count && f->losses[i].is_ticks)
-                        fprintf(out, "  %-20s %" PRIu64 " tick%s (%.2f%%): %s\n", f->losses[i].key, f->losses[i].count,
-                                f->losses[i].count == 1 ? "" : "s", 100 * f->losses[i].share, f->losses[i].label);
+                        fprintf(out, "  %-20s %" PRIu64 " tick%s (%.2f%%): %s\n", f->losses[i].key,
+                                f->losses[i].count, f->losses[i].count == 1 ? "" : "s",
+                                100 * f->losses[i].share, f->losses[i].label);
         fprintf(out, "%-22s %.2f%% of the ticks\n", "incomplete stacks", 100 * f->incomplete_share);
         for (unsigned i = 0; i < f->n_losses; i++)
                 if (f->losses[i].count && f->losses[i].is_stack)
-                        fprintf(out, "  %-20s %" PRIu64 " (%.2f%%): %s\n", f->losses[i].key, f->losses[i].count,
-                                100 * f->losses[i].share, f->losses[i].label);
+                        fprintf(out, "  %-20s %" PRIu64 " (%.2f%%): %s\n", f->losses[i].key,
+                                f->losses[i].count, 100 * f->losses[i].share, f->losses[i].label);
         put_jit(out, p);
         for (unsigned i = 0; i < f->n_losses; i++)
                 if (f->losses[i].count && !f->losses[i].is_ticks && !f->losses[i].is_stack)
                         fprintf(out, "%-22s %" PRIu64 " %s\n", f->losses[i].key, f->losses[i].count,
-                                ls_counted_text(f->losses[i].count, f->losses[i].label, one, sizeof(one)));
+                                ls_counted_text(f->losses[i].count, f->losses[i].label, one,
+                                                sizeof(one)));
         for (uint32_t i = 0; i < p->n_damages; i++)
-                fprintf(out, "%-22s chunk %" PRIu64 " at byte %" PRIu64 " (%" PRIu64 " bytes): %s\n", "damage",
-                        p->damages[i].chunk, p->damages[i].offset, p->damages[i].bytes, p->damages[i].why);
+                fprintf(out,
+                        "%-22s chunk %" PRIu64 " at byte %" PRIu64 " (%" PRIu64 " bytes): %s\n",
+                        "damage", p->damages[i].chunk, p->damages[i].offset, p->damages[i].bytes,
+                        p->damages[i].why);
         if (!p->complete)
-                fprintf(out, "%-22s the trace has no end: it is still being written, or was cut off\n", "note");
+                fprintf(out,
+                        "%-22s the trace has no end: it is still being written, or was cut off\n",
+                        "note");
         for (uint32_t i = 0; i < p->n_notices; i++) {
                 char *text = ls_visible(p->notices[i].s, p->notices[i].len);
 
@@ -178,17 +192,20 @@ static void put_contents(FILE *out, const struct ls_profile *p)
         struct table_size tables[20];
         unsigned n = count_tables(p, tables);
 
-        fprintf(out, "\nContents\n%-22s %" PRIu64 " bytes in %u chunks", "file", p->file_size, p->n_chunks);
+        fprintf(out, "\nContents\n%-22s %" PRIu64 " bytes in %u chunks", "file", p->file_size,
+                p->n_chunks);
         if (p->recorded_samples)
-                fprintf(out, ", %.2f bytes a sample", (double)p->file_size / (double)p->recorded_samples);
+                fprintf(out, ", %.2f bytes a sample",
+                        (double)p->file_size / (double)p->recorded_samples);
         fputc('\n', out);
         for (unsigned i = 0; i < n; i++)
                 fprintf(out, "%-22s %u\n", tables[i].name, tables[i].n);
         for (uint32_t i = 0; i < p->n_events; i++) {
                 char *name = ls_visible(p->events[i].name.s, p->events[i].name.len);
 
-                fprintf(out, "event %-3u %-12s %" PRIu64 " rows, sum %" PRIu64 "\n", p->events[i].id,
-                        name && *name ? name : "(unknown)", p->events[i].rows, p->events[i].sum);
+                fprintf(out, "event %-3u %-12s %" PRIu64 " rows, sum %" PRIu64 "\n",
+                        p->events[i].id, name && *name ? name : "(unknown)", p->events[i].rows,
+                        p->events[i].sum);
                 free(name);
         }
 }
@@ -200,7 +217,8 @@ static void put_private(FILE *out, const struct ls_profile *p)
 
         fprintf(out, "\nPrivate text in this file\n");
         fprintf(out, "%-22s %s\n", "arguments",
-                ls_profile_u64(p, LS_INFO_PRIVATE_ARGS, 0) ? "yes: the program's command line" : "no");
+                ls_profile_u64(p, LS_INFO_PRIVATE_ARGS, 0) ? "yes: the program's command line"
+                                                           : "no");
         fprintf(out, "%-22s %" PRIu64 " bytes of %u chunk%s\n", "source text", bytes, files,
                 files == 1 ? "" : "s");
         fprintf(out, "%-22s %u\n", "file names", count_paths(p));
@@ -210,8 +228,8 @@ static void put_private(FILE *out, const struct ls_profile *p)
 
 static void json_infos(struct ls_js *g, const struct ls_profile *p)
 {
-        static const enum ls_info_key own[] = { LS_INFO_ASKED_INTERVAL, LS_INFO_CPU, LS_INFO_TICKS, LS_INFO_SAMPLES,
-                                                LS_INFO_COMPLETE };
+        static const enum ls_info_key own[] = { LS_INFO_ASKED_INTERVAL, LS_INFO_CPU, LS_INFO_TICKS,
+                                                LS_INFO_SAMPLES, LS_INFO_COMPLETE };
 
         for (uint32_t i = 0; i < p->n_infos; i++) {
                 const struct ls_info *info = &p->infos[i];
@@ -332,7 +350,8 @@ static int run_info(struct ls_profile *p)
         }
         end = ls_output_close(&out, r != 0);
         if (r || end)
-                ls_error("info: cannot write %s: %s", opt.output ? opt.output : "stdout", strerror(r ? -r : -end));
+                ls_error("info: cannot write %s: %s", opt.output ? opt.output : "stdout",
+                         strerror(r ? -r : -end));
         return r || end ? LS_EXIT_FAIL : 0;
 }
 
@@ -340,7 +359,8 @@ static int info_run(int argc, const char **argv)
 {
         poptContext ctx = ls_options_begin(&ls_cmd_info, argc, argv, 0);
         int val = ls_options_next(&ls_cmd_info, ctx), status = LS_EXIT_USAGE;
-        const char *input = opt.input ? opt.input : LS_DEFAULT_TRACE, *extra = val == -1 ? poptGetArg(ctx) : NULL;
+        const char *input = opt.input ? opt.input : LS_DEFAULT_TRACE,
+                   *extra = val == -1 ? poptGetArg(ctx) : NULL;
         struct ls_profile *p;
 
         if (extra)
@@ -364,4 +384,5 @@ const struct ls_command ls_cmd_info = {
         .usage = "[-i FILE] [OPTION...]",
         .options = options,
         .run = info_run,
+        .shows = 1,
 };

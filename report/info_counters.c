@@ -22,16 +22,18 @@ void ls_info_counters(FILE *out, const struct ls_profile *p)
         double low, high;
 
         if (p->n_counters > 1)
-                fprintf(out, "\nCounters\n%8s %9s %12s %12s %12s  %s\n", "pid", "values", "last", "least", "most", "name");
+                fprintf(out, "\nCounters\n%8s %9s %12s %12s %12s  %s\n", "pid", "values", "last",
+                        "least", "most", "name");
         for (uint32_t i = 1; i < p->n_counters; i++) {
                 const struct ls_counter_series *s = &p->counters[i];
                 char *name = ls_visible(s->name.s, s->name.len);
 
                 if (s->n) {
                         find_range(s, &low, &high);
-                        fprintf(out, "%8u %9u %12s %12s %12s  %s\n", p->processes[s->process].pid, s->n,
-                                ls_real_text(s->counts[s->n - 1].value, last), ls_real_text(low, least),
-                                ls_real_text(high, most), name ? name : "");
+                        fprintf(out, "%8u %9u %12s %12s %12s  %s\n", p->processes[s->process].pid,
+                                s->n, ls_real_text(s->counts[s->n - 1].value, last),
+                                ls_real_text(low, least), ls_real_text(high, most),
+                                name ? name : "");
                 }
                 free(name);
         }

@@ -19,9 +19,9 @@ static void put_line(FILE *out, const struct ls_process *p, uint64_t start_ns)
         uint64_t from = t->from_ns > start_ns ? t->from_ns - start_ns : 0;
         char *name = ls_visible(p->name.s, p->name.len);
 
-        fprintf(out, "%8u %9" PRIu64 " %9" PRIu64 " %7" PRIu64 " %9.3f %7.2f%% %9.3f ", p->pid, t->samples, t->ticks,
-                t->lost_ticks, seconds(t->cpu_ns), t->cpu_ns ? 100 * (double)t->own_ns / (double)t->cpu_ns : 0,
-                seconds(from));
+        fprintf(out, "%8u %9" PRIu64 " %9" PRIu64 " %7" PRIu64 " %9.3f %7.2f%% %9.3f ", p->pid,
+                t->samples, t->ticks, t->lost_ticks, seconds(t->cpu_ns),
+                t->cpu_ns ? 100 * (double)t->own_ns / (double)t->cpu_ns : 0, seconds(from));
         if (t->to_ns > t->from_ns)
                 fprintf(out, "%9.3f  %s\n", seconds(t->to_ns - t->from_ns), name ? name : "");
         else
@@ -35,12 +35,13 @@ void ls_info_processes(FILE *out, const struct ls_profile *p)
 
         if (p->n_processes <= 2)
                 return;
-        fprintf(out, "\nProcesses\n%8s %9s %9s %7s %9s %8s %9s %9s  %s\n", "pid", "samples", "ticks", "lost", "CPU s",
-                "agent", "from s", "for s", "command");
+        fprintf(out, "\nProcesses\n%8s %9s %9s %7s %9s %8s %9s %9s  %s\n", "pid", "samples",
+                "ticks", "lost", "CPU s", "agent", "from s", "for s", "command");
         for (uint32_t i = 1; i < p->n_processes && i <= LINES_MOST; i++)
                 put_line(out, &p->processes[i], start);
         if (p->n_processes - 1 > LINES_MOST)
-                fprintf(out, "and %u more (--json has them all)\n", p->n_processes - 1 - LINES_MOST);
+                fprintf(out, "and %u more (--json has them all)\n",
+                        p->n_processes - 1 - LINES_MOST);
 }
 
 void ls_info_processes_json(struct ls_js *g, const struct ls_profile *p)

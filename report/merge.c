@@ -18,8 +18,8 @@
 static struct { char *output; int quiet; } opt;
 
 static const struct poptOption options[] = {
-        { "output", 'o', POPT_ARG_STRING, &opt.output, 0, "write to FILE, which appears when it is whole; - for stdout",
-          "FILE" },
+        { "output", 'o', POPT_ARG_STRING, &opt.output, 0,
+          "write to FILE, which appears when it is whole; - for stdout", "FILE" },
         { "quiet", 'q', POPT_ARG_NONE, &opt.quiet, 0, "do not say what was merged", NULL },
         POPT_TABLEEND
 };
@@ -36,23 +36,29 @@ static void say_plan(const struct ls_merge_input *in, unsigned n, uint64_t inter
                 if (in[i].boot != in[0].boot) {
                         fputs("[ luasample: ", stderr);
                         ls_put_visible(stderr, in[i].name);
-                        fputs(" is of another boot or machine: its times stand behind those before ]\n", stderr);
+                        fputs(" is of another boot or machine: its times stand behind those before "
+                              "]\n",
+                              stderr);
                 }
                 if (in[i].scale != 1) {
                         fputs("[ luasample: ", stderr);
                         ls_put_visible(stderr, in[i].name);
                         fprintf(stderr, " has ticks of %s: each counts as %" PRIu64 " ]\n",
-                                ls_duration_text(in[i].profile->interval_ns, own, sizeof(own)), in[i].scale);
+                                ls_duration_text(in[i].profile->interval_ns, own, sizeof(own)),
+                                in[i].scale);
                 }
         }
-        fprintf(stderr, "[ luasample: merged %u recordings: %" PRIu64 " samples, %" PRIu64 " ticks of %s ]\n", n, samples,
-                ticks, ls_duration_text(interval_ns, interval, sizeof(interval)));
+        fprintf(stderr,
+                "[ luasample: merged %u recordings: %" PRIu64 " samples, %" PRIu64
+                " ticks of %s ]\n",
+                n, samples, ticks, ls_duration_text(interval_ns, interval, sizeof(interval)));
 }
 
 static int write_trace(const struct ls_merge_input *in, unsigned n, uint64_t interval_ns)
 {
         const char *path = strcmp(opt.output, "-") ? opt.output : NULL;
         struct ls_output out;
+        mode_t mask;
         int r, end;
 
         if (!path && isatty(STDOUT_FILENO)) {
@@ -61,13 +67,13 @@ static int write_trace(const struct ls_merge_input *in, unsigned n, uint64_t int
         }
         signal(SIGXFSZ, SIG_IGN);       /* the writer reports both as errors of its writes */
         signal(SIGPIPE, SIG_IGN);
+        mask = umask(0177);             /* as record: it may hold private text */
         r = ls_output_open(&out, path, LS_COLOR_NEVER, 0);
+        umask(mask);
         if (r) {
                 ls_error("merge: cannot write %s: %s", opt.output, strerror(-r));
                 return LS_EXIT_FAIL;
         }
-        if (out.tmp)
-                fchmod(fileno(out.file), 0600); /* as record: it may hold private text */
         r = ls_merge_write(fileno(out.file), in, n, interval_ns, NULL);
         end = ls_output_close(&out, r != 0);
         if (r || end)
@@ -83,9 +89,12 @@ static int merge(struct ls_merge_input *in, unsigned n)
         int status, r = ls_merge_plan(in, n, &interval_ns, &a, &b);
 
         if (r == -EDOM) {
-                ls_error("merge: %s has ticks of %s, which is no multiple of the %s of %s: their ticks cannot be added up",
-                         in[b].name, ls_duration_text(in[b].profile->interval_ns, other, sizeof(other)),
-                         ls_duration_text(in[a].profile->interval_ns, one, sizeof(one)), in[a].name);
+                ls_error("merge: %s has ticks of %s, which is no multiple of the %s of %s: their "
+                         "ticks cannot be added up",
+                         in[b].name,
+                         ls_duration_text(in[b].profile->interval_ns, other, sizeof(other)),
+                         ls_duration_text(in[a].profile->interval_ns, one, sizeof(one)),
+                         in[a].name);
                 return LS_EXIT_FAIL;
         }
         if (r) {
@@ -105,6 +114,8 @@ static int open_and_merge(const char **files, unsigned n)
 
         if (!in)
                 ls_error("merge: %s", strerror(ENOMEM));
+        if (in && ls_open_traces_first(files, n))
+                status = LS_EXIT_FAIL;
         for (unsigned i = 0; !status && i < n; i++) {
                 in[i].name = files[i];
                 status = ls_open_trace("merge", files[i], &in[i].profile);
@@ -144,4 +155,5 @@ const struct ls_command ls_cmd_merge = {
         .usage = "A B... -o FILE",
         .options = options,
         .run = merge_run,
+        .shows = 1,
 };

@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 static const struct ls_view *const views[] = {
-        &ls_view_gc, &ls_view_stacks, &ls_view_beside, &ls_view_flat, &ls_view_tree, &ls_view_annotate, &ls_view_page,
+        &ls_view_gc,   &ls_view_stacks,   &ls_view_beside, &ls_view_flat,
+        &ls_view_tree, &ls_view_annotate, &ls_view_page,
 };
 
 static const struct ls_view *find_view(const struct ls_report_options *o)
@@ -103,14 +104,15 @@ static int show_in(struct ls_report *r, const struct ls_view *view)
         struct ls_output out;
         int error = ls_output_open(&out, path, o->color, use_pager);
 
-        if (!error && out.file == stdout && !o->per_thread && o->exporter && (o->exporter->flags & LS_EXPORT_BINARY) &&
-            isatty(STDOUT_FILENO)) {
-                ls_error("%s: %s is not for a terminal: give -o FILE (usual name: *%s)", o->command, o->exporter->name,
-                         o->exporter->suffix);
+        if (!error && out.file == stdout && !o->per_thread && o->exporter &&
+            (o->exporter->flags & LS_EXPORT_BINARY) && isatty(STDOUT_FILENO)) {
+                ls_error("%s: %s is not for a terminal: give -o FILE (usual name: *%s)", o->command,
+                         o->exporter->name, o->exporter->suffix);
                 return LS_EXIT_FAIL;
         }
         if (error) {
-                ls_error("%s: cannot write %s: %s", o->command, path ? path : "stdout", strerror(-error));
+                ls_error("%s: cannot write %s: %s", o->command, path ? path : "stdout",
+                         strerror(-error));
                 return LS_EXIT_FAIL;
         }
         r->out = out.file;
@@ -136,7 +138,8 @@ static int give(const struct ls_report *r)
 }
 
 /* Each event that is shown. */
-static int aggregate_events(struct ls_profile *p, const struct ls_filter *f, unsigned dims, struct ls_aggregate **ret)
+static int aggregate_events(struct ls_profile *p, const struct ls_filter *f, unsigned dims,
+                            struct ls_aggregate **ret)
 {
         struct ls_filter one = *f;
         int error = 0;
@@ -152,7 +155,8 @@ static int aggregate_events(struct ls_profile *p, const struct ls_filter *f, uns
 static void warn_of_labels(const struct ls_report_options *o, const struct ls_profile *p)
 {
         for (size_t i = 0; i < sizeof(o->by) / sizeof(o->by[0]); i++) {
-                const char *key = o->by[i] && o->by[i]->dims == LS_DIM_LABEL ? o->by[i]->argument : NULL;
+                const char *key = o->by[i] && o->by[i]->dims == LS_DIM_LABEL ? o->by[i]->argument
+                                                                             : NULL;
                 uint32_t n = 0;
 
                 while (key && n < p->n_sample_labels && !ls_label_value(p, n, key, strlen(key)))
@@ -166,8 +170,11 @@ static void warn_of_labels(const struct ls_report_options *o, const struct ls_pr
 static int check_counted(const struct ls_report_options *o, const struct ls_event_choice *c)
 {
         if (o->html || (o->exporter && (o->exporter->flags & LS_EXPORT_TIMELINE))) {
-                ls_error("%s: --event %s: %s no time, which %s shows; see csv, collapsed, pprof, callgrind", o->command,
-                         ls_event_name(c->id[0]), ls_events_count(c) ? "counts have" : "memory is", o->html ? "the page" : o->exporter->name);
+                ls_error("%s: --event %s: %s no time, which %s shows; see csv, collapsed, pprof, "
+                         "callgrind",
+                         o->command, ls_event_name(c->id[0]),
+                         ls_events_count(c) ? "counts have" : "memory is",
+                         o->html ? "the page" : o->exporter->name);
                 return -EINVAL;
         }
         return 0;
@@ -184,8 +191,10 @@ int ls_report_run_on(const struct ls_report_options *o, struct ls_profile *p)
         int error = ls_labels_new(p, o->full_path, &labels), status = LS_EXIT_FAIL;
 
         if (!error)
+                labels->inlined = o->inlined;
+        if (!error)
                 error = ls_filter_init(&filter, p, labels, &o->want);
-        if (!error && ls_events_count(&filter.choice)) {
+        if (!error && filter.choice.n == 1 && ls_events_count(&filter.choice)) {
                 counted = *o;
                 counted.raw = 1;        /* a number, not a share of a time */
                 r.o = &counted;
@@ -195,7 +204,10 @@ int ls_report_run_on(const struct ls_report_options *o, struct ls_profile *p)
         if (!error)
                 warn_of_labels(o, p);
         if (!error)
-                error = aggregate_events(p, &filter, view ? (view->dims ? view->dims(o) : 0) : ls_report_export_dims(o), events);
+                error = aggregate_events(p, &filter,
+                                         view ? (view->dims ? view->dims(o) : 0)
+                                              : ls_report_export_dims(o),
+                                         events);
         r.labels = labels;
         r.filter = &filter;
         r.aggregate = events[0];

@@ -38,10 +38,12 @@ static const struct poptOption option_table[] = {
         { "freq", 'F', TEXT(freq, "HZ", "samples per second of CPU time, in place of -i") },
         { "output", 'o', TEXT(output, "FILE", "keep the trace") },
         { "log", 0, TEXT(log, "FILE", "what the program writes goes to FILE (default: nowhere)") },
-        { "record", 0, TEXT(record, "OPTIONS", "more options for luasample record: --record '--native'") },
+        { "record", 0,
+          TEXT(record, "OPTIONS", "more options for luasample record: --record '--native'") },
         { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_range_option_table, 0, NULL,
           NULL },
-        { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_tui_look_option_table, 0, NULL, NULL },
+        { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_tui_look_option_table, 0, NULL,
+          NULL },
         POPT_TABLEEND
 };
 
@@ -71,7 +73,8 @@ static int make_trace_name(struct top *s)
         for (size_t i = 0; i < 3; i++) {
                 free(s->dir);
                 s->dir = NULL;
-                if (!places[i] || *places[i] != '/' || asprintf(&s->dir, "%s/luasample-top.XXXXXX", places[i]) < 0)
+                if (!places[i] || *places[i] != '/' ||
+                    asprintf(&s->dir, "%s/luasample-top.XXXXXX", places[i]) < 0)
                         continue;
                 if (mkdtemp(s->dir))    /* 0700 */
                         return asprintf(&s->trace, "%s/trace", s->dir) < 0 ? -ENOMEM : 0;
@@ -141,8 +144,12 @@ static int signal_to_end(void)
 
 static void become_recorder(const struct top *s, pid_t parent, int err_fd, const char **words)
 {
-        const struct ls_child recorder = { .words = words, .parent = parent, .end_signal = signal_to_end(),
-                                           .out = s->log_fd >= 0 ? s->log_fd : 0, .err = err_fd, .keeps_mask = 1 };
+        const struct ls_child recorder = { .words = words,
+                                           .parent = parent,
+                                           .end_signal = signal_to_end(),
+                                           .out = s->log_fd >= 0 ? s->log_fd : 0,
+                                           .err = err_fd,
+                                           .keeps_mask = 1 };
 
         ls_child_become(&recorder);
 }
@@ -154,7 +161,8 @@ static int start_recorder(struct top *s)
         pid_t self = getpid();
 
         if (raw.record && poptParseArgvString(raw.record, &n_more, &more)) {
-                ls_error("top: --record '%s': a quote is not closed, or there is nothing in it", raw.record);
+                ls_error("top: --record '%s': a quote is not closed, or there is nothing in it",
+                         raw.record);
                 return -EINVAL;
         }
         words = recorder_words(s, n_more, more);
@@ -246,7 +254,8 @@ static int exit_status(const struct top *s)
 static void status_text(void *ctx, char *buf, size_t size)
 {
         struct top *s = ctx;
-        double seconds = (double)((s->ended ? s->end_ns : ls_clock_ns(CLOCK_MONOTONIC)) - s->start_ns) / 1e9;
+        double seconds =
+                (double)((s->ended ? s->end_ns : ls_clock_ns(CLOCK_MONOTONIC)) - s->start_ns) / 1e9;
 
         if (s->ended)
                 snprintf(buf, size, "ended with status %d after %.0f s", exit_status(s), seconds);
@@ -268,7 +277,8 @@ static void wait_for_end(struct top *s, int ms, int (*enough)(struct top *s))
 {
         uint64_t end = ls_clock_ns(CLOCK_MONOTONIC) + (uint64_t)ms * 1000000u;
 
-        for (attend(s); !s->ended && ls_clock_ns(CLOCK_MONOTONIC) < end && !(enough && enough(s)); attend(s)) {
+        for (attend(s); !s->ended && ls_clock_ns(CLOCK_MONOTONIC) < end && !(enough && enough(s));
+             attend(s)) {
                 struct pollfd fd = { .fd = s->err_fd, .events = POLLIN };
 
                 poll(&fd, 1, 20);
@@ -311,7 +321,11 @@ static void put_tail(struct top *s)
 
 static int watch(struct top *s, struct ls_report_options *o)
 {
-        struct ls_tui_live live = { .ctx = s, .fd = news_fd, .attend = attend, .growing = growing, .status = status_text,
+        struct ls_tui_live live = { .ctx = s,
+                                    .fd = news_fd,
+                                    .attend = attend,
+                                    .growing = growing,
+                                    .status = status_text,
                                     .question = question };
         int status;
 
@@ -345,7 +359,8 @@ static int check_words(const struct top *s)
         if (raw.pid && s->command[0])
                 ls_error("top: give --pid or a program, not both");
         else if (!raw.pid && !s->command[0])
-                ls_error("top: nothing to watch: give a program, luasample top -- luajit app.lua, or -p PID");
+                ls_error("top: nothing to watch: give a program, luasample top -- luajit app.lua, "
+                         "or -p PID");
         else
                 return 0;
         return LS_EXIT_USAGE;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,11 +19,14 @@
 static struct { char *store, *service, *max_age, *max_size, *window; } opt;
 
 static const struct poptOption options[] = {
-        { "store", 0, POPT_ARG_STRING, &opt.store, 0, "directory of the store (LUASAMPLE_STORE, else that of the host)", "DIR" },
+        { "store", 0, POPT_ARG_STRING, &opt.store, 0,
+          "directory of the store (LUASAMPLE_STORE, else that of the host)", "DIR" },
         { "service", 0, POPT_ARG_STRING, &opt.service, 0, "this service only, not all", "NAME" },
         { "max-age", 0, POPT_ARG_STRING, &opt.max_age, 0, "prune: remove what is older", "TIME" },
-        { "max-size", 0, POPT_ARG_STRING, &opt.max_size, 0, "prune: remove the oldest until so much is left", "SIZE" },
-        { "window", 0, POPT_ARG_STRING | POPT_ARGFLAG_DOC_HIDDEN, &opt.window, 0, "merge: for the daemon", "BEGIN,END,LEVEL" },
+        { "max-size", 0, POPT_ARG_STRING, &opt.max_size, 0,
+          "prune: remove the oldest until so much is left", "SIZE" },
+        { "window", 0, POPT_ARG_STRING | POPT_ARGFLAG_DOC_HIDDEN, &opt.window, 0,
+          "merge: for the daemon", "BEGIN,END,LEVEL" },
         POPT_TABLEEND
 };
 
@@ -40,8 +44,9 @@ static void put_time(uint64_t ms)
 static void warn_foreign(const struct ls_store *s, const struct ls_chunks *all)
 {
         if (all->foreign)
-                ls_warning(all->foreign == 1 ? "store: %s: %u file that is no chunk: left alone" :
-                                               "store: %s: %u files that are no chunks: left alone", s->path, all->foreign);
+                ls_warning(all->foreign == 1 ? "store: %s: %u file that is no chunk: left alone"
+                                             : "store: %s: %u files that are no chunks: left alone",
+                           s->path, all->foreign);
 }
 
 static int do_ls(struct ls_store *s, const struct ls_chunks *all)
@@ -51,18 +56,20 @@ static int do_ls(struct ls_store *s, const struct ls_chunks *all)
                 const struct ls_chunk *c = &all->v[i];
 
                 put_time(c->begin_ms);
-                printf("  %8.1f s  %7" PRIu64 " KiB  %7" PRIu32 "  ", (double)(c->end_ms - c->begin_ms) / 1000, c->size / 1024,
-                       c->pid);
+                printf("  %8.1f s  %7" PRIu64 " KiB  %7" PRIu32 "  ",
+                       (double)(c->end_ms - c->begin_ms) / 1000, c->size / 1024, c->pid);
                 ls_put_visible(stdout, c->service);
                 printf("/%s/%s\n", c->day, c->name);
         }
         return 0;
 }
 
-static void put_total(const char *name, size_t n, uint64_t bytes, uint64_t first_ms, uint64_t last_ms)
+static void put_total(const char *name, size_t n, uint64_t bytes, uint64_t first_ms,
+                      uint64_t last_ms)
 {
         ls_put_visible(stdout, name);
-        printf("%*s  %6zu chunks  %8" PRIu64 " KiB", strlen(name) < 16 ? (int)(16 - strlen(name)) : 0, "", n, bytes / 1024);
+        printf("%*s  %6zu chunks  %8" PRIu64 " KiB",
+               strlen(name) < 16 ? (int)(16 - strlen(name)) : 0, "", n, bytes / 1024);
         if (n) {
                 fputs("  ", stdout);
                 put_time(first_ms);
@@ -93,21 +100,21 @@ static int do_du(struct ls_store *s, const struct ls_chunks *all)
         return 0;
 }
 
-/* Returns 1 when something is wrong with the chunk. */
-static int verify_chunk(const struct ls_store *s, const struct ls_chunk *c)
+/* fd: open, or -errno; closed. Returns 1 when something is wrong with the chunk. */
+static int verify_chunk(int fd, const struct ls_chunk *c)
 {
-        int fd = ls_store_open_chunk(s, c), r, wrong = 1;
         struct ls_profile *p = NULL;
         const char *why = NULL;
+        int r = fd < 0 ? fd : ls_profile_open_fd(fd, &p, &why), wrong = 1;
 
-        r = fd < 0 ? fd : ls_profile_open_fd(fd, &p, &why);
-        if (r == -ENOENT && fd < 0)
+        if (fd == -ENOENT)
                 return 0;               /* pruned meanwhile */
         if (r)
-                ls_error("store: %s/%s/%s: %s", c->service, c->day, c->name, why ? why : strerror(-r));
+                ls_error("store: %s/%s/%s: %s", c->service, c->day, c->name,
+                         why ? why : strerror(-r));
         else if (p->n_damages)
-                ls_error("store: %s/%s/%s: %u part%s damaged: %s", c->service, c->day, c->name, p->n_damages,
-                         p->n_damages == 1 ? " is" : "s are", p->damages->why);
+                ls_error("store: %s/%s/%s: %u part%s damaged: %s", c->service, c->day, c->name,
+                         p->n_damages, p->n_damages == 1 ? " is" : "s are", p->damages->why);
         else
                 wrong = 0;
         ls_profile_close(p);
@@ -116,12 +123,52 @@ static int verify_chunk(const struct ls_store *s, const struct ls_chunk *c)
         return wrong;
 }
 
+#define AT_ONCE 64u                     /* chunks that are open */
+
+/* A chunk is of strangers' programs: some are opened, and read by a copy of this process that has
+ * given up its rights before. It exits with the number of those with which something is wrong. */
+static size_t verify_some(const int *fds, const struct ls_chunk *v, size_t n)
+{
+        pid_t pid = fork();
+        int status = 0;
+        size_t wrong = 0;
+
+        if (pid == 0) {
+                if (ls_store_drop()) {
+                        ls_error("store: the rights to read the store cannot be given up");
+                        _exit((int)n);
+                }
+                for (size_t i = 0; i < n; i++)
+                        wrong += (size_t)verify_chunk(fds[i], &v[i]);
+                _exit((int)wrong);
+        }
+        if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+            (size_t)WEXITSTATUS(status) <= n)
+                return (size_t)WEXITSTATUS(status);
+        for (size_t i = 0; n > 1 && i < n; i++) /* which is it? */
+                wrong += verify_some(&fds[i], &v[i], 1);
+        if (n == 1)
+                ls_error("store: %s/%s/%s: what reads it has ended (%s %d)", v->service, v->day,
+                         v->name, WIFSIGNALED(status) ? "signal" : "status",
+                         WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        return n == 1 ? 1 : wrong;
+}
+
 static int do_verify(struct ls_store *s, const struct ls_chunks *all)
 {
         size_t wrong = 0;
 
-        for (size_t i = 0; i < all->n; i++)
-                wrong += (size_t)verify_chunk(s, &all->v[i]);
+        for (size_t at = 0; at < all->n; at += AT_ONCE) {
+                size_t n = all->n - at < AT_ONCE ? all->n - at : AT_ONCE;
+                int fds[AT_ONCE];
+
+                for (size_t i = 0; i < n; i++)
+                        fds[i] = ls_store_open_chunk(s, &all->v[at + i]);
+                wrong += verify_some(fds, &all->v[at], n);
+                for (size_t i = 0; i < n; i++)
+                        if (fds[i] >= 0)
+                                close(fds[i]);
+        }
         printf("%zu chunks, %zu damaged\n", all->n, wrong);
         return wrong ? LS_EXIT_FAIL : 0;
 }
@@ -135,7 +182,8 @@ static int read_limits(void)
 
         if ((opt.max_age && ls_parse_duration(opt.max_age, "", &age)) ||
             (opt.max_size && ls_parse_size(opt.max_size, &limits.max_size))) {
-                ls_error("store: prune: give --max-age a time such as 7d, and --max-size a size such as 4G");
+                ls_error("store: prune: give --max-age a time such as 7d, and --max-size a size "
+                         "such as 4G");
                 return -EINVAL;
         }
         if (opt.max_age)
@@ -166,7 +214,8 @@ static int do_merge(struct ls_store *s, const struct ls_chunks *all)
 
         (void)all;
         if (!opt.service || strlen(opt.service) >= sizeof(w.service) || !opt.window ||
-            sscanf(opt.window, "%" SCNu64 ",%" SCNu64 ",%" SCNu32, &w.begin_ms, &w.end_ms, &w.level) != 3)
+            sscanf(opt.window, "%" SCNu64 ",%" SCNu64 ",%" SCNu32, &w.begin_ms, &w.end_ms,
+                   &w.level) != 3)
                 return LS_EXIT_USAGE;
         strcpy(w.service, opt.service);
         r = ls_window_merge(s, &w);
@@ -178,8 +227,9 @@ static const struct request {
         enum ls_store_mode mode;
         int (*run)(struct ls_store *s, const struct ls_chunks *all);
 } requests[] = {
-        { "ls", LS_STORE_READ, do_ls }, { "du", LS_STORE_READ, do_du }, { "verify", LS_STORE_READ, do_verify },
-        { "prune", LS_STORE_WRITE, do_prune }, { "merge", LS_STORE_READ, do_merge },      /* the last: see find_request */
+        { "ls", LS_STORE_READ, do_ls },         { "du", LS_STORE_READ, do_du },
+        { "verify", LS_STORE_READ, do_verify }, { "prune", LS_STORE_WRITE, do_prune },
+        { "merge", LS_STORE_READ, do_merge }, /* the last: see find_request */
 };
 
 #define N_REQUESTS (sizeof(requests) / sizeof(*requests))
@@ -190,7 +240,8 @@ static const struct request *find_request(const char *name)
         int at;
 
         for (size_t i = 0; i < N_REQUESTS; i++)
-                if (opt.window || strcmp(requests[i].name, "merge"))    /* which is the daemon's alone */
+                if (opt.window ||
+                    strcmp(requests[i].name, "merge")) /* which is the daemon's alone */
                         words[i] = requests[i].name;
         return ls_one_of("store", "request", name, words, &at) ? NULL : &requests[at];
 }

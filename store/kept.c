@@ -1,4 +1,4 @@
-/* What is kept for good: how often, and how much. See store.h. */
+/* Recordings that are kept for good: how often, and how much. See store.h. */
 #include "store/store.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* What is too old or too much for the store: see store.h. */
+/* Removal of what is too old or too much for the store: see store.h. */
 #include "store/store.h"
 
 #include <errno.h>
@@ -45,7 +45,8 @@ static int is_kept(const struct ls_store *s, const struct ls_chunk *c)
         return kept;
 }
 
-int ls_store_prune(const struct ls_store *s, const struct ls_store_limits *limits, uint64_t now_ms, struct ls_pruned *ret)
+int ls_store_prune(const struct ls_store *s, const struct ls_store_limits *limits, uint64_t now_ms,
+                   struct ls_pruned *ret)
 {
         uint64_t total = 0, missing = bytes_missing(s, limits->min_free);
         struct ls_chunks all;

@@ -64,8 +64,13 @@ static int read_seconds(const char *text, uint64_t *ret_ms)
 
 int ls_query_time(const char *text, uint64_t now_ms, uint64_t *ret_ms)
 {
-        static const char *const forms[] = { "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M",
-                                             "%Y-%m-%d", "%H:%M:%S", "%H:%M" };
+        static const char *const forms[] = { "%Y-%m-%d %H:%M:%S",
+                                             "%Y-%m-%d %H:%M",
+                                             "%Y-%m-%dT%H:%M:%S",
+                                             "%Y-%m-%dT%H:%M",
+                                             "%Y-%m-%d",
+                                             "%H:%M:%S",
+                                             "%H:%M" };
         time_t now = (time_t)(now_ms / 1000), then;
         uint64_t ago;
 
@@ -156,18 +161,21 @@ static int is_of_time(const struct statx *st, uint64_t from_ms, uint64_t to_ms)
 }
 
 /* What is being written, or waits to be committed: SERVICE.PID.MS/trace* of incoming. */
-static int add_recording(struct ls_pieces *p, int incoming, const char *dir_name, uint64_t from_ms, uint64_t to_ms)
+static int add_recording(struct ls_pieces *p, int incoming, const char *dir_name, uint64_t from_ms,
+                         uint64_t to_ms)
 {
-        int fd = openat(incoming, dir_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), error = 0;
+        int fd = openat(incoming, dir_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW),
+            error = 0;
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
         struct dirent *e;
 
         while (dir && !error && (e = readdir(dir))) {
                 struct statx st;
 
-                if (strncmp(e->d_name, "trace", 5) || statx(fd, e->d_name, AT_SYMLINK_NOFOLLOW,
-                    STATX_BTIME | STATX_MTIME | STATX_SIZE | STATX_TYPE, &st) < 0 || !S_ISREG(st.stx_mode) || !st.stx_size ||
-                    !is_of_time(&st, from_ms, to_ms))
+                if (strncmp(e->d_name, "trace", 5) ||
+                    statx(fd, e->d_name, AT_SYMLINK_NOFOLLOW,
+                          STATX_BTIME | STATX_MTIME | STATX_SIZE | STATX_TYPE, &st) < 0 ||
+                    !S_ISREG(st.stx_mode) || !st.stx_size || !is_of_time(&st, from_ms, to_ms))
                         continue;
                 error = add_piece(p, open_at(fd, e->d_name),
                                   ls_print("incoming/%s/%s", dir_name, e->d_name));
@@ -183,12 +191,15 @@ static int is_of_service(const char *name, const char *service)
 {
         size_t n = strlen(service);
 
-        return !strncmp(name, service, n) && name[n] == '.' && strspn(name + n, ".0123456789") == strlen(name + n);
+        return !strncmp(name, service, n) && name[n] == '.' &&
+               strspn(name + n, ".0123456789") == strlen(name + n);
 }
 
-static int add_incoming(struct ls_pieces *p, const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms)
+static int add_incoming(struct ls_pieces *p, const struct ls_store *s, const char *service,
+                        uint64_t from_ms, uint64_t to_ms)
 {
-        int fd = openat(s->fd, "incoming", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), error = 0;
+        int fd = openat(s->fd, "incoming", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW),
+            error = 0;
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
         struct dirent *e;
 
@@ -202,7 +213,8 @@ static int add_incoming(struct ls_pieces *p, const struct ls_store *s, const cha
         return error;
 }
 
-static int find_pieces(const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms, struct ls_pieces *p)
+static int find_pieces(const struct ls_store *s, const char *service, uint64_t from_ms,
+                       uint64_t to_ms, struct ls_pieces *p)
 {
         struct ls_chunks all;
         int error = add_incoming(p, s, service, from_ms, to_ms);
@@ -222,7 +234,8 @@ static int find_pieces(const struct ls_store *s, const char *service, uint64_t f
                         p->first_ms = c->begin_ms;
                 p->last_ms = c->end_ms > p->last_ms ? c->end_ms : p->last_ms;
                 if (end_ms >= from_ms && c->begin_ms < to_ms)
-                        error = add_piece(p, ls_store_open_chunk(s, c), ls_print("%s/%s/%s", c->service, c->day, c->name));
+                        error = add_piece(p, ls_store_open_chunk(s, c),
+                                          ls_print("%s/%s/%s", c->service, c->day, c->name));
         }
         ls_chunks_done(&all);
         return error;
@@ -246,19 +259,58 @@ struct merging {
         unsigned n, boots;
 };
 
-#define CLOCK_NS 2000000000ull          /* a clock that moves by less was not set */
+#define LATE_NS 2000000000ull           /* samples may be of so long before or behind the piece */
 
-/* Nothing of it is of the time, by its own clock: a file that was written while the clock was set
- * is of a longer time by its name. With such a one no clock would fit all. */
-static int is_of_other_time(const struct merging *m, const struct ls_profile *p)
+struct looking { uint64_t from_ns, to_ns, offset; };    /* of the wall clock, and to it */
+
+/* Stops at the first that is of the time. */
+static int look(void *ctx, const struct ls_sample_block *b)
 {
-        const uint64_t start = ls_profile_u64(p, LS_INFO_START_REALTIME, 0),
-                       elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0);
+        const struct looking *l = ctx;
 
-        if (!start || !elapsed)         /* it is being written */
+        for (uint32_t i = 0; i < b->n; i++)
+                if (b->time_ns[i] + l->offset > l->from_ns && b->time_ns[i] + l->offset <= l->to_ns)
+                        return 1;
+        return 0;
+}
+
+static uint64_t begin_of(const struct ls_profile *p)
+{
+        if (!p->n_clocks)
+                return ls_profile_u64(p, LS_INFO_START_REALTIME, 0);
+        return ls_profile_u64(p, LS_INFO_START_MONOTONIC, p->clocks[0].monotonic_ns) +
+               p->clocks[0].realtime_ns - p->clocks[0].monotonic_ns;
+}
+
+/* Nothing of it is of the time, by its own clock: such a piece is left out, so that what is made of
+ * a time is the same whether the piece is there yet or not. And a file that was written while the
+ * clock was set is of a longer time by its name; with such a one no clock would fit all. */
+static int is_of_other_time(const struct merging *m, struct ls_profile *p)
+{
+        const uint64_t begin = begin_of(p), elapsed = ls_profile_u64(p, LS_INFO_ELAPSED, 0),
+                       end = elapsed ? begin + elapsed : UINT64_MAX;    /* 0: not over */
+        struct looking l = { m->from_ms * 1000000, UINT64_MAX, 0 };
+
+        if (m->to_ms < UINT64_MAX / 1000000)
+                l.to_ns = m->to_ms * 1000000;
+        if (!begin || (begin < l.to_ns && end > l.from_ns))
                 return 0;
-        return start + elapsed + CLOCK_NS < m->from_ms * 1000000 ||
-               (m->to_ms < UINT64_MAX / 1000000 && start > m->to_ms * 1000000 + CLOCK_NS);
+        if (end < l.from_ns ? l.from_ns - end > LATE_NS
+                            : begin > l.to_ns && begin - l.to_ns > LATE_NS)
+                return 1;
+        if (p->n_clocks)
+                l.offset = p->clocks[0].realtime_ns - p->clocks[0].monotonic_ns;
+        else
+                l.offset = begin - ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0);
+        return ls_profile_samples(p, LS_COL_TIME, look, &l) != 1;
+}
+
+static int compare_inputs(const void *a, const void *b)
+{
+        const struct ls_merge_input *x = a, *y = b;
+        uint64_t at = begin_of(x->profile), other = begin_of(y->profile);
+
+        return at != other ? at < other ? -1 : 1 : strcmp(x->name, y->name);
 }
 
 /* One at least stays, if any can be read. */
@@ -274,12 +326,14 @@ static void open_inputs(struct merging *m, const struct piece *v, size_t n)
 
                 r = ls_profile_open_fd(v[i].fd, &p, &why);
                 if (r) {
-                        ls_warning("%s: %s: %s; the rest is shown", m->command, v[i].name, why ? why : strerror(-r));
+                        ls_warning("%s: %s: %s; the rest is shown", m->command, v[i].name,
+                                   why ? why : strerror(-r));
                         continue;
                 }
                 if (p->n_damages)
-                        ls_warning("%s: %s: %u part%s damaged (%s); the rest is shown", m->command, v[i].name, p->n_damages,
-                                   p->n_damages == 1 ? " is" : "s are", p->damages->why);
+                        ls_warning("%s: %s: %u part%s damaged (%s); the rest is shown", m->command,
+                                   v[i].name, p->n_damages, p->n_damages == 1 ? " is" : "s are",
+                                   p->damages->why);
                 if (!p->interval_ns) {          /* nothing of it can be read */
                         ls_profile_close(p);
                         continue;
@@ -296,6 +350,9 @@ static void open_inputs(struct merging *m, const struct piece *v, size_t n)
                 m->in[m->n++] = spare;
         else if (spare.profile)
                 ls_profile_close(spare.profile);
+        /* What waits to be committed has its place there already. */
+        if (m->n)
+                qsort(m->in, m->n, sizeof(*m->in), compare_inputs);
 }
 
 static int merge_some(struct merging *m, const struct piece *v, size_t n, struct ls_pieces *to)
@@ -308,11 +365,14 @@ static int merge_some(struct merging *m, const struct piece *v, size_t n, struct
         open_inputs(m, v, n);
         r = m->n ? ls_merge_plan(m->in, m->n, &interval, &a, &b) : 0;
         if (r == -EDOM)
-                ls_error("%s: the interval was changed in that time, and ticks of %s and %s cannot be added up: "
-                         "choose a shorter time", m->command, m->in[a].name, m->in[b].name);
+                ls_error("%s: the interval was changed in that time, and ticks of %s and %s cannot "
+                         "be added up: "
+                         "choose a shorter time",
+                         m->command, m->in[a].name, m->in[b].name);
         for (unsigned i = 0; i < m->n; i++)
                 m->boots += !ls_merge_one_clock(&m->in[0], &m->in[i]);
         if (!r && m->n) {
+                ls_merge_by_wall(m->in, m->n);
                 fd = make_file();
                 r = fd < 0 ? fd : ls_merge_write(fd, m->in, m->n, interval, &pieces);
                 if (!r)
@@ -338,7 +398,8 @@ static int merge_all(const char *command, struct ls_pieces *p, uint64_t from_ms,
                 struct ls_pieces next = { .n = 0, .first_ms = p->first_ms, .last_ms = p->last_ms };
 
                 for (size_t i = 0; !r && i < p->n; i += AT_ONCE)
-                        r = merge_some(&m, p->v + i, p->n - i < AT_ONCE ? p->n - i : AT_ONCE, &next);
+                        r = merge_some(&m, p->v + i, p->n - i < AT_ONCE ? p->n - i : AT_ONCE,
+                                       &next);
                 pieces_done(p);
                 *p = next;
                 merged = 1;
@@ -347,7 +408,8 @@ static int merge_all(const char *command, struct ls_pieces *p, uint64_t from_ms,
         }
         *ret_boots = m.boots;
         if (!r && !p->n) {
-                ls_error("%s: none of the chunks can be read (luasample store verify names each)", command);
+                ls_error("%s: none of the chunks can be read (luasample store verify names each)",
+                         command);
                 r = -EIO;
         }
         if (!r) {
@@ -371,7 +433,9 @@ static void find_cut(struct ls_range *range, uint64_t from_ms, uint64_t to_ms, u
                 offset = p->clocks[0].realtime_ns - p->clocks[0].monotonic_ns;
                 start = ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0) + offset;
                 range->from_ns = from_ms * 1000000 > start ? from_ms * 1000000 - start : 0;
-                range->to_ns = to_ms > UINT64_MAX / 1000000 ? UINT64_MAX : to_ms * 1000000 > start ? to_ms * 1000000 - start : 0;
+                range->to_ns = to_ms > UINT64_MAX / 1000000 ? UINT64_MAX
+                               : to_ms * 1000000 > start    ? to_ms * 1000000 - start
+                                                            : 0;
                 range->cut = 1;
         }
         ls_profile_close(p);
@@ -389,7 +453,9 @@ static void put_time(uint64_t ms, char *to, size_t size)
 /* The services of the store, by their names. */
 static unsigned list_services(const struct ls_store *s, char names[SERVICES_MOST][LS_STORE_SERVICE])
 {
-        int fd = s->services_fd >= 0 ? openat(s->services_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        int fd = s->services_fd >= 0
+                         ? openat(s->services_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                         : -1;
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
         struct dirent *e;
         unsigned n = 0;
@@ -427,20 +493,25 @@ static const char *choose_service(const char *command, const struct ls_store *s,
         if (!n)
                 ls_error("%s: nothing is in the store %s yet", command, s->path);
         else if (near)
-                ls_error("%s: --service %s: the store has none of that name; did you mean %s?", command, wanted, near);
+                ls_error("%s: --service %s: the store has none of that name; did you mean %s?",
+                         command, wanted, near);
         else
                 ls_error("%s: give --service NAME, one of: %s", command, list);
         return NULL;
 }
 
-static int read_times(const char *command, const struct ls_query *q, uint64_t shift_ms, uint64_t *from_ms, uint64_t *to_ms)
+static int read_times(const char *command, const struct ls_query *q, uint64_t shift_ms,
+                      uint64_t *from_ms, uint64_t *to_ms)
 {
         uint64_t now = ls_store_now_ms();
 
         *from_ms = 0;
         *to_ms = UINT64_MAX;
-        if ((q->since && ls_query_time(q->since, now, from_ms)) || (q->until && ls_query_time(q->until, now, to_ms))) {
-                ls_error("%s: --%s: give how long ago, such as 2h, or a time such as 14:30 or '2026-11-22 14:30'", command,
+        if ((q->since && ls_query_time(q->since, now, from_ms)) ||
+            (q->until && ls_query_time(q->until, now, to_ms))) {
+                ls_error("%s: --%s: give how long ago, such as 2h, or a time such as 14:30 or "
+                         "'2026-11-22 14:30'",
+                         command,
                          q->since && ls_query_time(q->since, now, from_ms) ? "since" : "until");
                 return -EINVAL;
         }
@@ -461,8 +532,9 @@ static int say_empty(const char *command, const char *service, const struct ls_p
         put_time(p->first_ms, from, sizeof(from));
         put_time(p->last_ms, to, sizeof(to));
         if (p->first_ms)
-                ls_error("%s: nothing of %s was recorded in that time; the store has it from %s to %s", command, service,
-                         from, to);
+                ls_error("%s: nothing of %s was recorded in that time; the store has it from %s to "
+                         "%s",
+                         command, service, from, to);
         else
                 ls_error("%s: the store has nothing of %s", command, service);
         return -ENODATA;
@@ -480,12 +552,14 @@ static int check_size(const char *command, const struct ls_pieces *p)
         }
         if (!ls_store_apart.bytes_most || bytes <= ls_store_apart.bytes_most)
                 return 0;
-        ls_error("%s: the chunks of that time have %llu MiB, more than %llu: choose a shorter one", command,
-                 (unsigned long long)(bytes >> 20), (unsigned long long)(ls_store_apart.bytes_most >> 20));
+        ls_error("%s: the chunks of that time have %llu MiB, more than %llu: choose a shorter one",
+                 command, (unsigned long long)(bytes >> 20),
+                 (unsigned long long)(ls_store_apart.bytes_most >> 20));
         return -E2BIG;
 }
 
-static int find_range(const char *command, const struct ls_store *s, const char *service, struct ls_range *ret)
+static int find_range(const char *command, const struct ls_store *s, const char *service,
+                      struct ls_range *ret)
 {
         struct ls_pieces *p = ret->found;
         char from[32], to[32];
@@ -504,7 +578,8 @@ static int find_range(const char *command, const struct ls_store *s, const char 
         return !r && !ret->name ? -ENOMEM : r;
 }
 
-static int find(const char *command, const struct ls_query *q, uint64_t shift_ms, struct ls_range *ret)
+static int find(const char *command, const struct ls_query *q, uint64_t shift_ms,
+                struct ls_range *ret)
 {
         char *place = q->store ? strdup(q->store) : ls_place_of_store();
         const char *service;
@@ -512,7 +587,8 @@ static int find(const char *command, const struct ls_query *q, uint64_t shift_ms
         int r;
 
         ls_store_allow_files();
-        r = place && ret->found ? read_times(command, q, shift_ms, &ret->from_ms, &ret->to_ms) : -ENOMEM;
+        r = place && ret->found ? read_times(command, q, shift_ms, &ret->from_ms, &ret->to_ms)
+                                : -ENOMEM;
         if (!r)
                 r = ls_store_open(&s, place, LS_STORE_READ);
         free(place);
@@ -532,7 +608,8 @@ static void found_done(struct ls_range *r)
         r->found = NULL;
 }
 
-int ls_query_find(const char *command, const struct ls_query *q, uint64_t shift_ms, struct ls_range *ret)
+int ls_query_find(const char *command, const struct ls_query *q, uint64_t shift_ms,
+                  struct ls_range *ret)
 {
         int r;
 
@@ -551,7 +628,8 @@ int ls_query_read(const char *command, struct ls_range *ret)
         int r = ls_store_drop();
 
         if (r)
-                ls_error("%s: the rights to read the store cannot be given up: %s", command, strerror(-r));
+                ls_error("%s: the rights to read the store cannot be given up: %s", command,
+                         strerror(-r));
         else
                 r = merge_all(command, ret->found, ret->from_ms, ret->to_ms, &ret->fd, &boots);
         if (!r)

@@ -28,7 +28,8 @@ int ls_query_time(const char *text, uint64_t now_ms, uint64_t *ret_ms);
 /* Opens the chunks of that time, and what is being written, and reads nothing of them. shift_ms:
  * the same so long before. command: whose messages. Returns 0, or -errno after a line: -ENODATA,
  * -ENOENT: the store has none; -E2BIG. */
-int ls_query_find(const char *command, const struct ls_query *q, uint64_t shift_ms, struct ls_range *ret);
+int ls_query_find(const char *command, const struct ls_query *q, uint64_t shift_ms,
+                  struct ls_range *ret);
 /* Merges them; of several times all are found before the first is read (ls_store_apart). Returns 0,
  * or -errno after a line; damaged chunks are named, and the rest is used. */
 int ls_query_read(const char *command, struct ls_range *r);

@@ -72,8 +72,8 @@ static int is_empty(int fd)
         struct dirent *e;
 
         while (dir && (e = readdir(dir)))
-                n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, "lost+found") &&
-                     strcmp(e->d_name, "lock");
+                n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..") &&
+                     strcmp(e->d_name, "lost+found") && strcmp(e->d_name, "lock");
         if (dir)
                 closedir(dir);
         return dir && !n;
@@ -83,7 +83,8 @@ static int write_version(int dir)
 {
         char text[64];
         int n = snprintf(text, sizeof(text), VERSION_TEXT "%d\n", VERSION), error = 0;
-        int fd = openat(dir, "version.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        int fd = openat(dir, "version.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                        0600);
 
         if (fd < 0)
                 return -errno;
@@ -116,20 +117,25 @@ static int check_version(const struct ls_store *s, enum ls_store_mode mode)
                 ls_error("%s/version: %s", s->path, strerror(-error));
                 return error;
         }
-        version = strncmp(text, VERSION_TEXT, strlen(VERSION_TEXT)) ? -1 : strtol(text + strlen(VERSION_TEXT), &end, 10);
+        version = strncmp(text, VERSION_TEXT, strlen(VERSION_TEXT))
+                          ? -1
+                          : strtol(text + strlen(VERSION_TEXT), &end, 10);
         if (version < 1) {
-                ls_error("%s: not a store of luasample; name another directory, or an empty one", s->path);
+                ls_error("%s: not a store of luasample; name another directory, or an empty one",
+                         s->path);
                 return -EPROTO;
         }
         if (version > VERSION) {
-                ls_error("%s: a store of version %ld; this luasample reads version %d: use a newer one", s->path, version,
-                         VERSION);
+                ls_error("%s: a store of version %ld; this luasample reads version %d: use a newer "
+                         "one",
+                         s->path, version, VERSION);
                 return -EPROTO;
         }
         return 0;
 }
 
-/* What a daemon that was killed has begun holds its lock until it is gone, too. */
+/* Locks the store. Processes that a killed daemon has begun hold its lock until they are gone,
+ * too. */
 static int lock_store(struct ls_store *s)
 {
         const struct timespec moment = { 0, 50000000 };
@@ -161,7 +167,8 @@ static int open_parts(struct ls_store *s, enum ls_store_mode mode)
                 return 0;               /* nothing was ever committed */
         if (s->services_fd >= 0 && (!write || s->incoming_fd >= 0))
                 return 0;
-        ls_error("%s: %s", s->path, strerror(s->services_fd < 0 ? -s->services_fd : -s->incoming_fd));
+        ls_error("%s: %s", s->path,
+                 strerror(s->services_fd < 0 ? -s->services_fd : -s->incoming_fd));
         return s->services_fd < 0 ? s->services_fd : s->incoming_fd;
 }
 
@@ -190,7 +197,9 @@ int ls_store_open(struct ls_store *s, const char *path, enum ls_store_mode mode)
         struct stat st;
         int made = 0, error = mode == LS_STORE_WRITE ? make_path(path, &made) : 0;
 
-        *s = (struct ls_store){ .fd = -1, .services_fd = -1, .incoming_fd = -1, .lock_fd = -1, .path = strdup(path) };
+        *s = (struct ls_store){
+                .fd = -1, .services_fd = -1, .incoming_fd = -1, .lock_fd = -1, .path = strdup(path)
+        };
         if (!s->path)
                 return -ENOMEM;
         s->fd = error ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -200,11 +209,14 @@ int ls_store_open(struct ls_store *s, const char *path, enum ls_store_mode mode)
                         ls_error("%s: the store cannot be made: %s", path,
                                  strerror(made ? -made : ENOENT));
                 else if (error == -ENOENT)
-                        ls_error("%s: there is no store; the daemon makes it (luasample help daemon), or name one with "
-                                 "--store DIR", path);
+                        ls_error("%s: there is no store; the daemon makes it (luasample help "
+                                 "daemon), or name one with "
+                                 "--store DIR",
+                                 path);
                 else
                         ls_error("%s: %s", path, strerror(-error));
-        } else if (mode == LS_STORE_WRITE && (fstat(s->fd, &st) < 0 || st.st_uid != geteuid() || st.st_mode & S_IWOTH)) {
+        } else if (mode == LS_STORE_WRITE &&
+                   (fstat(s->fd, &st) < 0 || st.st_uid != geteuid() || st.st_mode & S_IWOTH)) {
                 ls_error("%s: the store must be yours, and not writable by others", path);
                 error = -EPERM;
         }
@@ -248,7 +260,8 @@ static int add_chunk(struct ls_chunks *list, const struct ls_chunk *c)
 }
 
 /* For each entry of a directory: fn returns 0 or -errno. */
-static int each_entry(int at, const char *name, int (*fn)(void *ctx, int fd, const char *name), void *ctx)
+static int each_entry(int at, const char *name, int (*fn)(void *ctx, int fd, const char *name),
+                      void *ctx)
 {
         int fd = openat(at, name, DIRECTORY), error = 0;
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -331,7 +344,8 @@ static int by_place(const void *a, const void *b)
         return strcmp(x->name, y->name);
 }
 
-int ls_store_list(const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms, struct ls_chunks *ret)
+int ls_store_list(const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms,
+                  struct ls_chunks *ret)
 {
         struct listing l = { .list = ret, .from_ms = from_ms, .to_ms = to_ms };
         int error = 0;

@@ -41,15 +41,14 @@ struct ls_chunks {
         unsigned foreign;               /* names among them that are none of chunks */
 };
 
-/* What reads traces of a store, before it reads the first, when all files are open that it needs:
- * drop gives up the rights of this process, and returns 0 or -errno. bytes_most: of chunks, that
- * are read at all. error: why a time could not be found or read. Set by main(); drop NULL = rights
- * are kept, bytes_most 0 = all. */
+/* Rights that a reader of a store gives up before it reads the first trace, when all files are open
+ * that it needs: drop gives up the rights of this process, and returns 0 or -errno. bytes_most: of
+ * chunks, that are read at all. error: why a time could not be found or read. Set by main(); drop
+ * NULL = rights are kept, bytes_most 0 = all. */
 struct ls_store_apart {
         int (*drop)(void);
         uint64_t bytes_most;
         int error;
-        int store_only;                 /* rights are kept for files that the user names */
 };
 extern struct ls_store_apart ls_store_apart;
 #define LS_STORE_APART_BYTES (512ull << 20)
@@ -58,7 +57,7 @@ extern struct ls_store_apart ls_store_apart;
 #define LS_STORE_EXIT_MUCH 4            /* more than bytes_most */
 /* Calls drop, once. Returns 0 or -errno. */
 int ls_store_drop(void);
-/* As many descriptors as this process may have: all chunks of a time are open at once. */
+/* Allows this process as many descriptors as it may have: all chunks of a time are open at once. */
 void ls_store_allow_files(void);
 
 enum ls_store_mode { LS_STORE_READ, LS_STORE_WRITE };
@@ -70,7 +69,8 @@ void ls_store_close(struct ls_store *s);
 
 /* The chunks of a service, NULL = of all, that overlap the time, in the order of service and time.
  * Returns 0 or -errno. */
-int ls_store_list(const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms, struct ls_chunks *ret);
+int ls_store_list(const struct ls_store *s, const char *service, uint64_t from_ms, uint64_t to_ms,
+                  struct ls_chunks *ret);
 void ls_chunks_done(struct ls_chunks *c);
 /* For reading, never through a link. Returns the descriptor or -errno. */
 int ls_store_open_chunk(const struct ls_store *s, const struct ls_chunk *c);
@@ -113,8 +113,9 @@ uint32_t ls_store_level(const struct ls_chunks *all, const struct ls_chunk *c);
 int ls_window_has(const struct ls_window *w, const struct ls_chunk *c);
 /* The first window of length_ms that ended before before_ms, is not skipped, and has something to
  * merge. Returns 1 when there is one. */
-int ls_window_find(const struct ls_chunks *all, uint32_t level, uint64_t length_ms, uint64_t before_ms,
-                   int (*skip)(void *ctx, const struct ls_window *w), void *ctx, struct ls_window *ret);
+int ls_window_find(const struct ls_chunks *all, uint32_t level, uint64_t length_ms,
+                   uint64_t before_ms, int (*skip)(void *ctx, const struct ls_window *w), void *ctx,
+                   struct ls_window *ret);
 
 #define LS_STORE_MERGING "merging"      /* in incoming: what is being merged */
 /* Merges what a window has into LS_STORE_MERGING, which is on the disk then. For a process of its
@@ -131,7 +132,8 @@ struct ls_pruned {
         unsigned by_age, by_size, by_free;
 };
 /* Removes what is too much, the oldest first. Returns 0 or -errno. */
-int ls_store_prune(const struct ls_store *s, const struct ls_store_limits *limits, uint64_t now_ms, struct ls_pruned *ret);
+int ls_store_prune(const struct ls_store *s, const struct ls_store_limits *limits, uint64_t now_ms,
+                   struct ls_pruned *ret);
 /* Whether the file system has at least that share free; 1 when it cannot be known. */
 int ls_store_has_room(const struct ls_store *s, uint64_t min_free);
 uint64_t ls_store_now_ms(void);

@@ -11,8 +11,8 @@
 
 static int hides(const struct ls_chunk *m, const struct ls_chunk *c)
 {
-        return m->level > c->level && !m->pid && !strcmp(m->service, c->service) && m->begin_ms <= c->begin_ms &&
-               c->begin_ms < m->end_ms;
+        return m->level > c->level && !m->pid && !strcmp(m->service, c->service) &&
+               m->begin_ms <= c->begin_ms && c->begin_ms < m->end_ms;
 }
 
 static int is_hidden(const struct ls_chunk *merged, size_t n_merged, const struct ls_chunk *c)
@@ -67,11 +67,13 @@ uint32_t ls_store_level(const struct ls_chunks *all, const struct ls_chunk *c)
 
 int ls_window_has(const struct ls_window *w, const struct ls_chunk *c)
 {
-        return c->level < w->level && !strcmp(c->service, w->service) && c->begin_ms >= w->begin_ms && c->begin_ms < w->end_ms;
+        return c->level < w->level && !strcmp(c->service, w->service) &&
+               c->begin_ms >= w->begin_ms && c->begin_ms < w->end_ms;
 }
 
-int ls_window_find(const struct ls_chunks *all, uint32_t level, uint64_t length_ms, uint64_t before_ms,
-                   int (*skip)(void *ctx, const struct ls_window *w), void *ctx, struct ls_window *ret)
+int ls_window_find(const struct ls_chunks *all, uint32_t level, uint64_t length_ms,
+                   uint64_t before_ms, int (*skip)(void *ctx, const struct ls_window *w), void *ctx,
+                   struct ls_window *ret)
 {
         for (size_t i = 0; i < all->n; i++) {
                 const struct ls_chunk *c = &all->v[i];
@@ -85,7 +87,9 @@ int ls_window_find(const struct ls_chunks *all, uint32_t level, uint64_t length_
                 w.end_ms = w.begin_ms + length_ms;
                 if (w.end_ms >= before_ms || skip(ctx, &w))
                         continue;
-                for (size_t k = i; k < all->n && all->v[k].begin_ms < w.end_ms && !strcmp(all->v[k].service, w.service); k++)
+                for (size_t k = i; k < all->n && all->v[k].begin_ms < w.end_ms &&
+                                   !strcmp(all->v[k].service, w.service);
+                     k++)
                         n += (unsigned)ls_window_has(&w, &all->v[k]);
                 if (n < INPUTS_LEAST)
                         continue;

@@ -37,8 +37,11 @@ static int open_input(int fd, const struct ls_chunk *c, struct ls_merge_input *i
         if (!r && !(in->name = strdup(c->name)))
                 r = -ENOMEM;
         if (r)
-                ls_warning("store: %s/%s/%s: %s; the chunks of its time are not merged", c->service, c->day, c->name,
-                           why ? why : r == -EIO ? "it is damaged" : strerror(-r));
+                ls_warning("store: %s/%s/%s: %s; the chunks of its time are not merged", c->service,
+                           c->day, c->name,
+                           why         ? why
+                           : r == -EIO ? "it is damaged"
+                                       : strerror(-r));
         return r;
 }
 
@@ -56,12 +59,15 @@ static int merge_to(int fd, uint32_t level, struct ls_merge_input *in, unsigned 
                 if (!ls_merge_one_clock(&in[0], &in[i]))        /* no time of the day fits both */
                         r = -EXDEV;
         if (!r)
+                ls_merge_by_wall(in, n);
+        if (!r)
                 r = ls_merge_write(fd, in, n, interval, &pieces);
         return !r && fsync(fd) < 0 ? -errno : r;
 }
 
 /* Of all of the window, in the order of all; *ret_n: how many. Returns 0 or -errno. */
-static int open_chunks(const struct ls_store *s, const struct ls_window *w, const struct ls_chunks *all, int *fds, unsigned *ret_n)
+static int open_chunks(const struct ls_store *s, const struct ls_window *w,
+                       const struct ls_chunks *all, int *fds, unsigned *ret_n)
 {
         *ret_n = 0;
         for (size_t i = 0; i < all->n; i++) {
@@ -78,8 +84,9 @@ static int open_chunks(const struct ls_store *s, const struct ls_window *w, cons
 static int open_output(const struct ls_store *s)
 {
         int incoming = openat(s->fd, "incoming", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        int fd = incoming < 0 ? -1 :
-                 openat(incoming, LS_STORE_MERGING, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        int fd = incoming < 0 ? -1
+                              : openat(incoming, LS_STORE_MERGING,
+                                       O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
         int error = fd < 0 ? -errno : fd;
 
         if (incoming >= 0)

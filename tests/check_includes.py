@@ -30,7 +30,7 @@ ROOMS = {
     "formats/exact": ("formats/wire", ""),
     "formats/export": ("formats formats/jit formats/wire", "firefox.h"),
     "formats/merge": ("formats formats/trace formats/wire", ""),
-    "cli": ("formats", "command.h"),
+    "cli": ("formats formats/wire", "command.h"),
     # the agent: from the bottom up
     "libsample": ("formats/wire", ""),
     "libsample/inject": ("formats/wire libsample", ""),

@@ -46,7 +46,8 @@ static int connect_to(const char *path)
         }
         if (fd < 0)
                 return -errno;
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));   /* also until there is room in its queue */
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most,
+                   sizeof(most)); /* also until there is room in its queue */
         if (connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0)
                 error = -errno;
         else if (!is_trusted(fd))
@@ -108,7 +109,8 @@ static int say(int fd, const char *request)
 {
         size_t n = strlen(request);
 
-        if (send(fd, request, n, MSG_NOSIGNAL) != (ssize_t)n || send(fd, "\n", 1, MSG_NOSIGNAL) != 1)
+        if (send(fd, request, n, MSG_NOSIGNAL) != (ssize_t)n ||
+            send(fd, "\n", 1, MSG_NOSIGNAL) != 1)
                 return errno == EAGAIN ? -EMSGSIZE : -EPIPE;
         return 0;
 }

@@ -30,7 +30,8 @@ static int take_service(struct ls_http_args *a, const char *value, uint64_t now_
 {
         (void)now_ms;
         if (strlen(value) >= sizeof(a->service) || *value == '.' || *value == '-' ||
-            strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != strlen(value))
+            strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") !=
+                    strlen(value))
                 return -EINVAL;
         snprintf(a->service, sizeof(a->service), "%s", value);
         return 0;
@@ -84,10 +85,12 @@ static int take_before(struct ls_http_args *a, const char *value, uint64_t now_m
 static int read_time(const char *value, uint64_t now_ms, uint64_t *ret_ms)
 {
         char buf[32];
-        int seconds = strlen(value) >= 10 && strlen(value) < sizeof(buf) - 1 && strspn(value, "0123456789.") == strlen(value);
+        int seconds = strlen(value) >= 10 && strlen(value) < sizeof(buf) - 1 &&
+                      strspn(value, "0123456789.") == strlen(value);
 
         snprintf(buf, sizeof(buf), "@%s", seconds ? value : "");
-        if (ls_query_time(seconds ? buf : value, now_ms, ret_ms) || !*ret_ms || *ret_ms > now_ms + LAST_MOST_MS)
+        if (ls_query_time(seconds ? buf : value, now_ms, ret_ms) || !*ret_ms ||
+            *ret_ms > now_ms + LAST_MOST_MS)
                 return -EINVAL;
         return 0;
 }
@@ -121,15 +124,18 @@ static const struct {
         { "pid", LS_HTTP_ARG_PID, take_pid, "a process id" },
         { "seconds", LS_HTTP_ARG_SECONDS, take_seconds, "a number from 1 to 300" },
         { "last", LS_HTTP_ARG_TIME, take_last, "a time such as 90s, 10m or 2h" },
-        { "from", LS_HTTP_ARG_TIME, take_from, "a time such as 2h (ago), 14:30, 2026-11-22T14:30, or seconds since 1970" },
-        { "to", LS_HTTP_ARG_TIME, take_to, "a time such as 2h (ago), 14:30, 2026-11-22T14:30, or seconds since 1970" },
+        { "from", LS_HTTP_ARG_TIME, take_from,
+          "a time such as 2h (ago), 14:30, 2026-11-22T14:30, or seconds since 1970" },
+        { "to", LS_HTTP_ARG_TIME, take_to,
+          "a time such as 2h (ago), 14:30, 2026-11-22T14:30, or seconds since 1970" },
         { "before", LS_HTTP_ARG_BEFORE, take_before, "a time such as 24h" },
         { "format", LS_HTTP_ARG_FORMAT, take_format, "a format of luasample export --list" },
 };
 
 #define N_KEYS (sizeof(keys) / sizeof(*keys))
 
-int ls_http_argument(struct ls_http_args *a, unsigned takes, const char *key, const char *value, uint64_t now_ms, char *why, size_t size)
+int ls_http_argument(struct ls_http_args *a, unsigned takes, const char *key, const char *value,
+                     uint64_t now_ms, char *why, size_t size)
 {
         const char *words[N_KEYS + 1], *near;
         unsigned n = 0;

@@ -22,7 +22,8 @@ struct ls_http_args {
 
 /* Takes one. value NULL = there is no =. takes: LS_HTTP_ARG_* that the endpoint has. now_ms:
  * CLOCK_REALTIME. Returns 0, or -EINVAL with what is wrong in why. */
-int ls_http_argument(struct ls_http_args *a, unsigned takes, const char *key, const char *value, uint64_t now_ms, char *why, size_t size);
+int ls_http_argument(struct ls_http_args *a, unsigned takes, const char *key, const char *value,
+                     uint64_t now_ms, char *why, size_t size);
 /* When all were taken. Returns 0, or -EINVAL likewise. */
 int ls_http_arguments_end(const struct ls_http_args *a, char *why, size_t size);
 

@@ -7,7 +7,9 @@
 #include "formats/export/export.h"
 #include "store/store.h"
 
-#define PPROF (LS_HTTP_ARG_SERVICE | LS_HTTP_ARG_PID | LS_HTTP_ARG_SECONDS | LS_HTTP_ARG_TIME | LS_HTTP_ARG_FORMAT)
+#define PPROF                                                                                      \
+        (LS_HTTP_ARG_SERVICE | LS_HTTP_ARG_PID | LS_HTTP_ARG_SECONDS | LS_HTTP_ARG_TIME |          \
+         LS_HTTP_ARG_FORMAT)
 #define PAGE (LS_HTTP_ARG_SERVICE | LS_HTTP_ARG_PID | LS_HTTP_ARG_SECONDS | LS_HTTP_ARG_TIME)
 #define TARGET (LS_HTTP_ARG_SERVICE | LS_HTTP_ARG_PID)
 #define SECONDS 30u                     /* as Go's net/http/pprof has it */
@@ -53,7 +55,8 @@ const struct ls_http_endpoint ls_http_endpoints[] = {
 const struct ls_http_endpoint *ls_http_find(const char *path)
 {
         for (const struct ls_http_endpoint *e = ls_http_endpoints; e->path; e++)
-                if (!strcmp(e->path, path) || (!strcmp(e->path, "/operations/") && !strncmp(path, e->path, strlen(e->path))))
+                if (!strcmp(e->path, path) ||
+                    (!strcmp(e->path, "/operations/") && !strncmp(path, e->path, strlen(e->path))))
                         return e;
         return NULL;
 }
@@ -82,7 +85,8 @@ void ls_http_make_ask(const struct ls_http_call *c, struct ls_http_ask *a)
         a->pid = c->args.pid;
         memcpy(a->service, c->args.service, sizeof(a->service));
         make_times(c, a);
-        snprintf(a->format, sizeof(a->format), "%s", c->args.format ? c->args.format->name : "pprof");
+        snprintf(a->format, sizeof(a->format), "%s",
+                 c->args.format ? c->args.format->name : "pprof");
         snprintf(a->event, sizeof(a->event), "%s", e->event ? e->event : "");
         snprintf(a->text, sizeof(a->text), "%s", c->words[0] ? c->words : e->words ? e->words : "");
 }

@@ -20,9 +20,12 @@ struct metric {
 static const struct metric of_daemon[] = {
         { "uptime_s", "uptime_seconds", GAUGE, 1, "Time since the daemon began" },
         { "disk_full", "disk_full", GAUGE, 1, "Nothing is recorded, for lack of disk space" },
-        { "disk_full_s", "disk_full_seconds", COUNTER, 1, "Time in which nothing was recorded, for lack of disk space" },
-        { "dropped_ticks", "dropped_ticks", COUNTER, 1, "Ticks that recorders dropped, for lack of disk space" },
-        { "host_cost_ppm", "host_cost_ratio", GAUGE, 1e-6, "Share of all processors that the daemon, recorders and agents take" },
+        { "disk_full_s", "disk_full_seconds", COUNTER, 1,
+          "Time in which nothing was recorded, for lack of disk space" },
+        { "dropped_ticks", "dropped_ticks", COUNTER, 1,
+          "Ticks that recorders dropped, for lack of disk space" },
+        { "host_cost_ppm", "host_cost_ratio", GAUGE, 1e-6,
+          "Share of all processors that the daemon, recorders and agents take" },
         { "slowed", "slowed", COUNTER, 1, "Intervals that were doubled, for their cost" },
         { "quickened", "quickened", COUNTER, 1, "Intervals that came back" },
         { "merged_chunks", "merged_chunks", COUNTER, 1, "Times of which all chunks became one" },
@@ -34,24 +37,29 @@ static const struct metric of_daemon[] = {
         { "kept", "kept", GAUGE, 1, "Times that snapshots and rules keep" },
         { "kept_bytes", "kept_bytes", GAUGE, 1, "Bytes of these" },
         { "commit_errors", "commit_errors", COUNTER, 1, "Chunks that could not be stored" },
-        { "processes_left_out", "processes_left_out", GAUGE, 1, "Processes that are too many to be watched" },
+        { "processes_left_out", "processes_left_out", GAUGE, 1,
+          "Processes that are too many to be watched" },
 };
 static const struct metric of_service[] = {
-        { "processes", "service_processes", GAUGE, 1, "Processes that the rule of the service names" },
+        { "processes", "service_processes", GAUGE, 1,
+          "Processes that the rule of the service names" },
         { "recorded", "service_recorded", GAUGE, 1, "Processes that are recorded" },
         { "chunks", "service_chunks", COUNTER, 1, "Chunks that were stored" },
         { "bytes", "service_bytes", COUNTER, 1, "Bytes of chunks that were stored" },
-        { "failures", "service_failures", GAUGE, 1, "Failures of recorders; two put the service aside" },
+        { "failures", "service_failures", GAUGE, 1,
+          "Failures of recorders; two put the service aside" },
         { "aside_s", "service_aside_seconds", GAUGE, 1, "Time until it is tried again" },
 };
 static const struct metric of_target[] = {
         { "interval_ns", "target_interval_seconds", GAUGE, 1e-9, "CPU time between two samples" },
-        { "cost_ppm", "target_cost_ratio", GAUGE, 1e-6, "Share of its CPU time that the agent takes" },
+        { "cost_ppm", "target_cost_ratio", GAUGE, 1e-6,
+          "Share of its CPU time that the agent takes" },
         { "slowed", "target_slowed", COUNTER, 1, "Times that its interval was doubled" },
 };
 static const struct metric of_rule[] = {
         { "acted", "rule_acted", COUNTER, 1, "Times that the rule acted" },
-        { "held_back", "rule_held_back", COUNTER, 1, "Times that it did not, since it had acted often enough" },
+        { "held_back", "rule_held_back", COUNTER, 1,
+          "Times that it did not, since it had acted often enough" },
         { "failed", "rule_failed", COUNTER, 1, "Commands of it that failed" },
 };
 
@@ -83,12 +91,13 @@ static void put_label(FILE *out, const char *key, const char *value)
         putc('"', out);
 }
 
-static void put_head(const struct ls_http_call *c, FILE *out, const char *name, enum kind kind, const char *help)
+static void put_head(const struct ls_http_call *c, FILE *out, const char *name, enum kind kind,
+                     const char *help)
 {
         const char *end = kind == COUNTER && !c->openmetrics ? "_total" : "";
 
-        fprintf(out, "# HELP luasample_%s%s %s.\n# TYPE luasample_%s%s %s\n", name, end, help, name, end,
-                kind == COUNTER ? "counter" : "gauge");
+        fprintf(out, "# HELP luasample_%s%s %s.\n# TYPE luasample_%s%s %s\n", name, end, help, name,
+                end, kind == COUNTER ? "counter" : "gauge");
 }
 
 static void put_value(FILE *out, const struct metric *m, yajl_val v)
@@ -111,8 +120,8 @@ static void put_simple(const struct ls_http_call *c, yajl_val status, FILE *out)
 }
 
 /* A sample for each element of an array, told apart by labels: key is the member that names one. */
-static void put_array(const struct ls_http_call *c, yajl_val *v, size_t n, const struct metric *m, size_t n_metrics, const char *label,
-                      FILE *out)
+static void put_array(const struct ls_http_call *c, yajl_val *v, size_t n, const struct metric *m,
+                      size_t n_metrics, const char *label, FILE *out)
 {
         for (size_t i = 0; i < n_metrics && n; i++) {
                 put_head(c, out, m[i].name, m[i].kind, m[i].help);
@@ -138,7 +147,8 @@ static void put_requests(const struct ls_http_call *c, FILE *out)
 
         put_head(c, out, "http_requests", COUNTER, "Requests answered, by status");
         for (unsigned i = 0; i < n; i++)
-                fprintf(out, "luasample_http_requests_total{code=\"%u\"} %llu\n", counts[i].status, (unsigned long long)counts[i].n);
+                fprintf(out, "luasample_http_requests_total{code=\"%u\"} %llu\n", counts[i].status,
+                        (unsigned long long)counts[i].n);
 }
 
 #define ARRAY(from, key, table, label) \
@@ -150,7 +160,8 @@ static void put_requests(const struct ls_http_call *c, FILE *out)
 int ls_http_metrics(const struct ls_http_call *c, const char *text, FILE *out)
 {
         char why[64];
-        yajl_val all = yajl_tree_parse(text, why, sizeof(why)), status = all ? ls_json_object(all, "status") : NULL, *v;
+        yajl_val all = yajl_tree_parse(text, why, sizeof(why)),
+                 status = all ? ls_json_object(all, "status") : NULL, *v;
         size_t n;
 
         if (!status) {

@@ -53,7 +53,8 @@ static void count(unsigned status)
 }
 
 /* Takes response. */
-static enum MHD_Result give(struct MHD_Connection *con, unsigned status, const char *type, struct MHD_Response *r)
+static enum MHD_Result give(struct MHD_Connection *con, unsigned status, const char *type,
+                            struct MHD_Response *r)
 {
         enum MHD_Result result;
 
@@ -65,7 +66,8 @@ static enum MHD_Result give(struct MHD_Connection *con, unsigned status, const c
         MHD_add_response_header(r, "X-Frame-Options", "DENY");
         MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
         MHD_add_response_header(r, "Content-Security-Policy",
-                                "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
+                                "default-src 'none'; script-src 'unsafe-inline'; style-src "
+                                "'unsafe-inline'; img-src data:; "
                                 "form-action 'self'; frame-ancestors 'none'; base-uri 'none'");
         if (status == MHD_HTTP_UNAUTHORIZED)
                 MHD_add_response_header(r, "WWW-Authenticate", "Basic realm=\"luasample\"");
@@ -83,12 +85,14 @@ static enum MHD_Result give(struct MHD_Connection *con, unsigned status, const c
 /* A line of text, without what could be more than text. */
 static enum MHD_Result say(struct MHD_Connection *con, unsigned status, const char *text)
 {
-        char *visible = ls_visible(text, strlen(text)), *line = ls_print("%s\n", visible ? visible : "no memory");
+        char *visible = ls_visible(text, strlen(text)),
+             *line = ls_print("%s\n", visible ? visible : "no memory");
 
         free(visible);
         if (!line)
                 return MHD_NO;
-        return give(con, status, "text/plain; charset=utf-8", MHD_create_response_from_buffer(strlen(line), line, MHD_RESPMEM_MUST_FREE));
+        return give(con, status, "text/plain; charset=utf-8",
+                    MHD_create_response_from_buffer(strlen(line), line, MHD_RESPMEM_MUST_FREE));
 }
 
 static const char *type_of(const struct ls_http_call *c)
@@ -100,8 +104,9 @@ static const char *type_of(const struct ls_http_call *c)
                 return c->endpoint->type;
         if (!e || e->flags & LS_EXPORT_BINARY)
                 return "application/octet-stream";
-        return !strcmp(end, ".json") ? "application/json" : !strcmp(end, ".csv") ? "text/csv; charset=utf-8" :
-               "text/plain; charset=utf-8";
+        return !strcmp(end, ".json")  ? "application/json"
+               : !strcmp(end, ".csv") ? "text/csv; charset=utf-8"
+                                      : "text/plain; charset=utf-8";
 }
 
 /* The whole of an answer, with a 0 behind it; to be freed. NULL = it cannot be read. */
@@ -145,9 +150,12 @@ static enum MHD_Result give_shown(struct ls_http_call *c)
                 free(made);
                 return say(c->connection, 500, "the daemon's answer is not understood");
         }
-        return give(c->connection, 200, c->openmetrics && c->endpoint->show == ls_http_metrics ?
-                    "application/openmetrics-text; version=1.0.0; charset=utf-8" :
-                    c->endpoint->show == ls_http_metrics ? "text/plain; version=0.0.4; charset=utf-8" : c->endpoint->type,
+        return give(c->connection, 200,
+                    c->openmetrics && c->endpoint->show == ls_http_metrics
+                            ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                    : c->endpoint->show == ls_http_metrics
+                            ? "text/plain; version=0.0.4; charset=utf-8"
+                            : c->endpoint->type,
                     MHD_create_response_from_buffer(n_made, made, MHD_RESPMEM_MUST_FREE));
 }
 
@@ -158,7 +166,8 @@ static enum MHD_Result give_operation(struct ls_http_call *c)
         char why[64], location[64];
         size_t n = 0;
         char *text = read_answer(c->fd, &n);
-        yajl_val v = text ? yajl_tree_parse(text, why, sizeof(why)) : NULL, id = v ? yajl_tree_get(v, key, yajl_t_number) : NULL;
+        yajl_val v = text ? yajl_tree_parse(text, why, sizeof(why)) : NULL,
+                 id = v ? yajl_tree_get(v, key, yajl_t_number) : NULL;
         struct MHD_Response *r;
 
         if (!id || !YAJL_IS_INTEGER(id)) {
@@ -192,7 +201,8 @@ static enum MHD_Result give_file(struct ls_http_call *c)
                 const char *suffix = c->args.format ? c->args.format->suffix : ".pb.gz";
                 char name[160];
 
-                snprintf(name, sizeof(name), "attachment; filename=\"%s%s\"", *c->args.service ? c->args.service : "profile", suffix);
+                snprintf(name, sizeof(name), "attachment; filename=\"%s%s\"",
+                         *c->args.service ? c->args.service : "profile", suffix);
                 MHD_add_response_header(r, "Content-Disposition", name);
         }
         return give(c->connection, 200, type_of(c), r);
@@ -202,7 +212,10 @@ static enum MHD_Result give_answer(struct ls_http_call *c)
 {
         c->answer.text[sizeof(c->answer.text) - 1] = 0;
         if (c->answer.status != 200)
-                return say(c->connection, c->answer.status >= 400 && c->answer.status < 600 ? (unsigned)c->answer.status : 500,
+                return say(c->connection,
+                           c->answer.status >= 400 && c->answer.status < 600
+                                   ? (unsigned)c->answer.status
+                                   : 500,
                            c->answer.text);
         if (c->fd < 0)                  /* there was nothing to say */
                 return say(c->connection, 200, "ok");
@@ -243,12 +256,14 @@ static int has_token(struct MHD_Connection *con)
 /* The kernel has let it connect, by the socket's mode; that may have been changed since. */
 static int is_peer(struct MHD_Connection *con)
 {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(con, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(con, MHD_CONNECTION_INFO_CONNECTION_FD);
         struct ucred cred;
         socklen_t len = sizeof(cred);
         gid_t groups[256];
 
-        if (!info || getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) || len != sizeof(cred))
+        if (!info || getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
+            len != sizeof(cred))
                 return 0;
         if (!cred.uid || cred.uid == setup.owner || cred.gid == setup.group)
                 return 1;
@@ -266,8 +281,11 @@ static int is_peer(struct MHD_Connection *con)
 static int is_host(const char *host)
 {
         const char *own[] = { "localhost", "127.0.0.1", "[::1]", setup.address, setup.host };
-        const char *colon = host ? strrchr(host, ':') : NULL, *bracket = host ? strrchr(host, ']') : NULL;
-        size_t n = !host ? 0 : colon && (!bracket || bracket < colon) ? (size_t)(colon - host) : strlen(host);
+        const char *colon = host ? strrchr(host, ':') : NULL,
+                   *bracket = host ? strrchr(host, ']') : NULL;
+        size_t n = !host                                    ? 0
+                   : colon && (!bracket || bracket < colon) ? (size_t)(colon - host)
+                                                            : strlen(host);
 
         for (size_t i = 0; n && i < sizeof(own) / sizeof(*own); i++)
                 if (strlen(own[i]) == n && !strncasecmp(host, own[i], n))
@@ -286,7 +304,9 @@ static int is_own_origin(struct MHD_Connection *con)
                 return 0;
         if (!origin)
                 return 1;
-        origin = !strncmp(origin, "http://", 7) ? origin + 7 : !strncmp(origin, "https://", 8) ? origin + 8 : "";
+        origin = !strncmp(origin, "http://", 7)    ? origin + 7
+                 : !strncmp(origin, "https://", 8) ? origin + 8
+                                                   : "";
         return host && !strcasecmp(origin, host);
 }
 
@@ -299,12 +319,14 @@ static int is_link(struct MHD_Connection *con, const char *method)
 }
 
 /* 0 = it may; else the status that says why not. */
-static unsigned refuse(struct MHD_Connection *con, int is_unix, const char *method, const char **why)
+static unsigned refuse(struct MHD_Connection *con, int is_unix, const char *method,
+                       const char **why)
 {
         *why = "this socket is for its owner and group";
         if (is_unix && !is_peer(con))
                 return MHD_HTTP_FORBIDDEN;
-        *why = "the Host of the request is none of this daemon's: name it in luasample-daemon.conf(5), host";
+        *why = "the Host of the request is none of this daemon's: name it in "
+               "luasample-daemon.conf(5), host";
         if (!is_unix && !is_host(MHD_lookup_connection_value(con, MHD_HEADER_KIND, "Host")))
                 return MHD_HTTP_FORBIDDEN;
         *why = "a token is needed: Authorization: Bearer TOKEN, or as the password";
@@ -335,7 +357,8 @@ static void call_free(struct ls_http_call *c)
         free(c);
 }
 
-static void completed(void *cls, struct MHD_Connection *con, void **con_cls, enum MHD_RequestTerminationCode why)
+static void completed(void *cls, struct MHD_Connection *con, void **con_cls,
+                      enum MHD_RequestTerminationCode why)
 {
         (void)cls;
         (void)why;
@@ -369,7 +392,8 @@ struct arguments {
         int wrong;
 };
 
-static enum MHD_Result take_argument(void *cls, enum MHD_ValueKind kind, const char *key, size_t n_key, const char *value, size_t n_value)
+static enum MHD_Result take_argument(void *cls, enum MHD_ValueKind kind, const char *key,
+                                     size_t n_key, const char *value, size_t n_value)
 {
         struct arguments *a = cls;
 
@@ -378,7 +402,8 @@ static enum MHD_Result take_argument(void *cls, enum MHD_ValueKind kind, const c
                 snprintf(a->why, sizeof(a->why), "there is a zero byte in the arguments");
                 a->wrong = 1;
         }
-        if (!a->wrong && ls_http_argument(&a->c->args, a->c->endpoint->takes, key, value, ls_store_now_ms(), a->why, sizeof(a->why)))
+        if (!a->wrong && ls_http_argument(&a->c->args, a->c->endpoint->takes, key, value,
+                                          ls_store_now_ms(), a->why, sizeof(a->why)))
                 a->wrong = 1;
         return a->wrong ? MHD_NO : MHD_YES;
 }
@@ -397,13 +422,16 @@ static int make_words(struct ls_http_call *c, const char *url, char *why, size_t
                 snprintf(c->words, sizeof(c->words), "%s %s", e->words, id);
         } else if (!strcmp(e->method, "POST")) {
                 if (!*c->args.service == !c->args.pid) {
-                        snprintf(why, size, e->takes & LS_HTTP_ARG_PID ? "give service or pid" : "give service");
+                        snprintf(why, size,
+                                 e->takes & LS_HTTP_ARG_PID ? "give service or pid"
+                                                            : "give service");
                         return -EINVAL;
                 }
                 if (c->args.pid)
                         snprintf(c->words, sizeof(c->words), "%s %d", e->words, (int)c->args.pid);
                 else if (c->args.last_ms)
-                        snprintf(c->words, sizeof(c->words), "%s %s %llums", e->words, c->args.service, (unsigned long long)c->args.last_ms);
+                        snprintf(c->words, sizeof(c->words), "%s %s %llums", e->words,
+                                 c->args.service, (unsigned long long)c->args.last_ms);
                 else
                         snprintf(c->words, sizeof(c->words), "%s %s", e->words, c->args.service);
         } else if (e->op == LS_HTTP_STACK && !c->args.pid) {
@@ -468,7 +496,8 @@ static enum MHD_Result begin(struct ls_http_call *c, const char *url)
                 if (count_waits() >= LS_HTTP_WAITS_MOST)
                         return say(c->connection, MHD_HTTP_TOO_MANY_REQUESTS,
                                    "too many wait for time that is to pass");
-                c->due_ms = ls_store_now_ms() + (c->args.seconds ? c->args.seconds : e->seconds) * 1000ull;
+                c->due_ms = ls_store_now_ms() +
+                            (c->args.seconds ? c->args.seconds : e->seconds) * 1000ull;
                 return suspend(c, LS_HTTP_WAITS);
         }
         if (ask_daemon(c) == MHD_YES && c->state == LS_HTTP_ASKED)
@@ -476,8 +505,9 @@ static enum MHD_Result begin(struct ls_http_call *c, const char *url)
         return give_answer(c);
 }
 
-static enum MHD_Result handle(void *cls, struct MHD_Connection *con, const char *url, const char *method, const char *version,
-                              const char *upload, size_t *upload_size, void **con_cls)
+static enum MHD_Result handle(void *cls, struct MHD_Connection *con, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_size, void **con_cls)
 {
         struct ls_http_call *c = *con_cls;
         const char *why;
@@ -492,7 +522,8 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *con, const char 
                         return say(con, status, why);
                 c = *con_cls = call_new(con);
                 if (!c)
-                        return say(con, MHD_HTTP_TOO_MANY_REQUESTS, "too many requests at one time");
+                        return say(con, MHD_HTTP_TOO_MANY_REQUESTS,
+                                   "too many requests at one time");
                 c->endpoint = ls_http_find(url);
                 return MHD_YES;
         }
@@ -508,7 +539,9 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *con, const char 
         if (!c->endpoint)
                 return say(con, 404, "there is nothing of that name; / lists what there is");
         if (strcmp(c->endpoint->method, "POST") ? !reads : strcmp(method, "POST"))
-                return say(con, MHD_HTTP_METHOD_NOT_ALLOWED, c->endpoint->method[0] == 'P' ? "this is done by POST" : "this is read by GET");
+                return say(con, MHD_HTTP_METHOD_NOT_ALLOWED,
+                           c->endpoint->method[0] == 'P' ? "this is done by POST"
+                                                         : "this is read by GET");
         return begin(c, url);
 }
 
@@ -583,7 +616,9 @@ static int ask_due(void)
                 if (c->state == LS_HTTP_DONE)
                         resume(c);
         }
-        return next == UINT64_MAX ? -1 : next - now < WAIT_MOST_MS ? (int)(next - now) + 1 : (int)WAIT_MOST_MS;
+        return next == UINT64_MAX          ? -1
+               : next - now < WAIT_MOST_MS ? (int)(next - now) + 1
+                                           : (int)WAIT_MOST_MS;
 }
 
 /* cls of handle: not NULL = unix. */
@@ -591,7 +626,9 @@ static struct MHD_Daemon *serve_at(int fd, int is_unix)
 {
         static char unix_mark;
         const struct MHD_OptionItem tls[] = {
-                { MHD_OPTION_HTTPS_MEM_CERT, 0, setup.certificate }, { MHD_OPTION_HTTPS_MEM_KEY, 0, setup.key }, { MHD_OPTION_END, 0, NULL },
+                { MHD_OPTION_HTTPS_MEM_CERT, 0, setup.certificate },
+                { MHD_OPTION_HTTPS_MEM_KEY, 0, setup.key },
+                { MHD_OPTION_END, 0, NULL },
         };
         const struct MHD_OptionItem none[] = { { MHD_OPTION_END, 0, NULL } };
         int has_tls = !is_unix && setup.has_tls;
@@ -609,7 +646,8 @@ static struct MHD_Daemon *serve_at(int fd, int is_unix)
 
 static int epoll_of(struct MHD_Daemon *d)
 {
-        const union MHD_DaemonInfo *info = d ? MHD_get_daemon_info(d, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+        const union MHD_DaemonInfo *info = d ? MHD_get_daemon_info(d, MHD_DAEMON_INFO_EPOLL_FD)
+                                             : NULL;
 
         return info ? info->epoll_fd : -1;
 }
@@ -617,7 +655,8 @@ static int epoll_of(struct MHD_Daemon *d)
 static void loop(struct MHD_Daemon *d[2])
 {
         for (;;) {
-                struct pollfd p[] = { { .fd = LS_HTTP_FD_CHANNEL, .events = POLLIN }, { .fd = epoll_of(d[0]), .events = POLLIN },
+                struct pollfd p[] = { { .fd = LS_HTTP_FD_CHANNEL, .events = POLLIN },
+                                      { .fd = epoll_of(d[0]), .events = POLLIN },
                                       { .fd = epoll_of(d[1]), .events = POLLIN } };
                 MHD_UNSIGNED_LONG_LONG mhd_ms;
                 int ms = ask_due(), late_ms = ls_http_late();
@@ -626,7 +665,8 @@ static void loop(struct MHD_Daemon *d[2])
                         ms = late_ms;
 
                 for (int i = 0; i < 2; i++)
-                        if (d[i] && MHD_get_timeout(d[i], &mhd_ms) == MHD_YES && (ms < 0 || mhd_ms < (unsigned)ms))
+                        if (d[i] && MHD_get_timeout(d[i], &mhd_ms) == MHD_YES &&
+                            (ms < 0 || mhd_ms < (unsigned)ms))
                                 ms = (int)mhd_ms;
                 poll(p, 3, ms);
                 if (p[0].revents && take_answer() < 0)
@@ -645,7 +685,8 @@ int ls_http_main(int argc, const char **argv)
         int fds[LS_OUT_FDS];
 
         (void)argv;
-        if (argc != 2 || ls_wire_receive(LS_HTTP_FD_CHANNEL, &setup, sizeof(setup), fds, 0) != sizeof(setup))
+        if (argc != 2 ||
+            ls_wire_receive(LS_HTTP_FD_CHANNEL, &setup, sizeof(setup), fds, 0) != sizeof(setup))
                 return 1;
         signal(SIGPIPE, SIG_IGN);
         tzset();

@@ -29,7 +29,7 @@ struct reading {
         uint64_t *counters;
         struct ls_flow *flow;
         struct trace *traces;                   /* by id, from 1 */
-        size_t ntraces, traces_room, protos_room, calls_room;
+        size_t ntraces, traces_room, protos_room, calls_room, nodes_room;
         int no_memory;
 };
 
@@ -130,7 +130,8 @@ static int read_gone(struct reading *r, const struct ls_exact_gone *rec)
 }
 
 /* Calls of a function by an instruction: the table may have others of them. */
-static void add_calls(struct reading *r, uint32_t caller, uint32_t pos, uint32_t callee, uint64_t times)
+static void add_calls(struct reading *r, uint32_t caller, uint32_t pos, uint32_t callee,
+                      uint64_t times)
 {
         struct ls_flow *flow = r->flow;
 
@@ -144,7 +145,8 @@ static void add_calls(struct reading *r, uint32_t caller, uint32_t pos, uint32_t
 
 static int is_instruction(const struct reading *r, uint32_t proto, uint32_t pos)
 {
-        return proto < r->flow->nprotos && r->flow->protos[proto].rec && pos < r->flow->protos[proto].rec->n;
+        return proto < r->flow->nprotos && r->flow->protos[proto].rec &&
+               pos < r->flow->protos[proto].rec->n;
 }
 
 static int read_calls(struct reading *r, const struct ls_exact_calls *rec)
@@ -152,6 +154,24 @@ static int read_calls(struct reading *r, const struct ls_exact_calls *rec)
         if (!is_instruction(r, rec->caller, rec->pos) || !is_instruction(r, rec->callee, 0))
                 return -EBADMSG;
         add_calls(r, rec->caller, rec->pos, rec->callee, rec->times);
+        return 0;
+}
+
+static int read_node(struct reading *r, const struct ls_exact_node *rec)
+{
+        struct ls_flow *flow = r->flow;
+
+        if (!id_is_possible(r, rec->id) || rec->parent >= rec->id ||
+            !is_instruction(r, rec->proto, 0) ||
+            (rec->parent && (rec->parent >= flow->nnodes || !flow->nodes[rec->parent])))
+                return -EBADMSG;
+        if (grow((void **)&flow->nodes, &r->nodes_room, rec->id + (size_t)1, sizeof *flow->nodes))
+                return -ENOMEM;
+        if (flow->nodes[rec->id])
+                return -EBADMSG;
+        flow->nodes[rec->id] = rec;
+        if (rec->id >= flow->nnodes)
+                flow->nnodes = rec->id + (size_t)1;
         return 0;
 }
 
@@ -192,9 +212,12 @@ static int read_trace(struct reading *r, const struct ls_exact_trace *rec)
 
         if (!id_is_possible(r, rec->id) || rec->parent >= rec->id ||
             rec->nfirst > rec->nsnapshots || rec->nsnapshots > 65535 ||
-            sizeof *rec + 8 * (uint64_t)rec->nevents + 4 * (uint64_t)rec->nsnapshots + 2 * ((uint64_t)rec->nbefore_head +
-            rec->nbefore_loop) > rec->rec.size || !counter_exists(r, rec->entries, 1) || !counter_exists(r, rec->iterations, 1) ||
-            !counter_exists(r, rec->exits, rec->nsnapshots + UINT64_C(1)) || !counter_exists(r, rec->returns, 1))
+            sizeof *rec + 8 * (uint64_t)rec->nevents + 4 * (uint64_t)rec->nsnapshots +
+                            2 * ((uint64_t)rec->nbefore_head + rec->nbefore_loop) >
+                    rec->rec.size ||
+            !counter_exists(r, rec->entries, 1) || !counter_exists(r, rec->iterations, 1) ||
+            !counter_exists(r, rec->exits, rec->nsnapshots + UINT64_C(1)) ||
+            !counter_exists(r, rec->returns, 1))
                 return -EBADMSG;
         if (grow((void **)&r->traces, &r->traces_room, rec->id + (size_t)1, sizeof *t))
                 return -ENOMEM;
@@ -218,8 +241,11 @@ static int read_trace(struct reading *r, const struct ls_exact_trace *rec)
 static int is_whole(const struct ls_exact_rec *rec)
 {
         static const size_t least[] = {
-                [LS_EXACT_PROTO] = sizeof(struct ls_exact_proto), [LS_EXACT_GONE] = sizeof(struct ls_exact_gone),
-                [LS_EXACT_TRACE] = sizeof(struct ls_exact_trace), [LS_EXACT_CALLS] = sizeof(struct ls_exact_calls),
+                [LS_EXACT_PROTO] = sizeof(struct ls_exact_proto),
+                [LS_EXACT_GONE] = sizeof(struct ls_exact_gone),
+                [LS_EXACT_TRACE] = sizeof(struct ls_exact_trace),
+                [LS_EXACT_CALLS] = sizeof(struct ls_exact_calls),
+                [LS_EXACT_NODE] = sizeof(struct ls_exact_node),
         };
 
         return rec->kind < sizeof least / sizeof *least && rec->size >= least[rec->kind];
@@ -243,6 +269,8 @@ static int read_log(struct reading *r)
                         error = read_trace(r, (const struct ls_exact_trace *)rec);
                 else if (rec->kind == LS_EXACT_CALLS)
                         error = read_calls(r, (const struct ls_exact_calls *)rec);
+                else if (rec->kind == LS_EXACT_NODE)
+                        error = read_node(r, (const struct ls_exact_node *)rec);
                 if (error == -ENOMEM)
                         return error;
                 r->flow->damaged += error != 0;
@@ -284,7 +312,8 @@ static int starts_with_itself(const struct trace *t)
 static uint32_t events_done(const struct reading *r, const struct trace *t)
 {
         const struct ls_exact_trace *rec = t->rec;
-        const struct trace *link = rec->link && rec->link < r->ntraces ? &r->traces[rec->link] : NULL;
+        const struct trace *link = rec->link && rec->link < r->ntraces ? &r->traces[rec->link]
+                                                                       : NULL;
         uint32_t n = rec->nevents;
 
         if (!n)
@@ -293,7 +322,9 @@ static uint32_t events_done(const struct reading *r, const struct trace *t)
                 return starts_with_itself(t) ? n - 1 : n;
         switch (rec->link_kind) {
         case STITCH: case INTERP: case RETURN: case DOWNREC: case NONE:
-                return rec->nsnapshots && t->before[rec->nsnapshots - 1] <= n ? t->before[rec->nsnapshots - 1] : n;
+                return rec->nsnapshots && t->before[rec->nsnapshots - 1] <= n
+                               ? t->before[rec->nsnapshots - 1]
+                               : n;
         case ROOT:                              /* the linked trace does that bytecode itself */
                 return link && link->rec && starts_with_itself(link) ? n - 1 : n;
         default:
@@ -304,7 +335,8 @@ static uint32_t events_done(const struct reading *r, const struct trace *t)
 
 static void add(struct reading *r, const struct ls_exact_event *event, uint64_t times, int at_least)
 {
-        struct ls_flow_proto *p = event->proto < r->flow->nprotos ? &r->flow->protos[event->proto] : NULL;
+        struct ls_flow_proto *p = event->proto < r->flow->nprotos ? &r->flow->protos[event->proto]
+                                                                  : NULL;
 
         if (!p || !p->rec || event->pos >= p->rec->n)
                 return;
@@ -314,7 +346,8 @@ static void add(struct reading *r, const struct ls_exact_event *event, uint64_t 
 }
 
 /* The instruction before event i of a trace, 0 = there is none: in a side trace the parent's. */
-static const struct ls_exact_event *caller_of(const struct reading *r, const struct trace *t, uint32_t i)
+static const struct ls_exact_event *caller_of(const struct reading *r, const struct trace *t,
+                                              uint32_t i)
 {
         const struct trace *parent;
         uint32_t n;
@@ -350,7 +383,8 @@ static void add_event(struct reading *r, const struct trace *t, uint32_t i, uint
 
 /* Events of a part of the trace that is begun so often, with the exits [from, to). Returns how
  * often the part is done to its end. */
-static uint64_t add_part(struct reading *r, const struct trace *t, uint32_t n, uint64_t begun, uint32_t from, uint32_t to)
+static uint64_t add_part(struct reading *r, const struct trace *t, uint32_t n, uint64_t begun,
+                         uint32_t from, uint32_t to)
 {
         uint64_t left = 0, *leave = calloc(n + (size_t)1, sizeof *leave);
 
@@ -435,6 +469,8 @@ static int begin(struct reading *r)
         if (r->used > LS_EXACT_LOG_SIZE || r->used & 7 || r->ncounters > LS_EXACT_COUNTERS_MOST)
                 return -EBADMSG;
         r->flow->outside = head.outside;
+        r->flow->clock = (struct ls_exact_clock){ head.clock_begin, head.clock_begin_ns,
+                                                  head.in_callee, head.in_caller };
         r->flow->lost = atomic_load(&head.lost);
         r->flow->log = malloc(r->used + 8);
         r->counters = malloc(8 * r->ncounters);
@@ -488,6 +524,7 @@ void ls_flow_free(struct ls_flow *flow)
                 free(flow->protos[i].counts);
         free(flow->protos);
         free(flow->calls);
+        free(flow->nodes);
         free(flow->log);
         *flow = (struct ls_flow){ 0 };
 }

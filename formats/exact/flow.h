@@ -31,6 +31,11 @@ struct ls_flow {
                                                  * function's calls that are not here came from
                                                  * what is no Lua function: C, or a resume */
         size_t ncalls;
+        const struct ls_exact_node **nodes; /* by id, from 1, in our copy; NULL = there is none */
+        size_t nnodes;
+        struct ls_exact_clock {
+                uint64_t begin, begin_ns, in_callee, in_caller; /* as in struct ls_exact_head */
+        } clock;
         size_t ntraces;
         uint64_t compiled;                      /* of the instructions: done by compiled code */
         uint64_t unbalanced;                    /* loops of traces that are not left as often as

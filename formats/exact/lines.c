@@ -8,10 +8,22 @@
 
 /* Numbers of instructions, less that of FORI. */
 enum {
-        UCLO = -27, CALLMT = -10, CALLT = -9, ITERN = -7, ISNEXT = -5, RETM = -4, RET1 = -1, FORI = 0, JFORI = 1, FORL = 2,
-        JFORL = 4, ITERL = 5, JITERL = 7, JMP = 11,
+        UCLO = -27,
+        CALLMT = -10,
+        CALLT = -9,
+        ITERN = -7,
+        ISNEXT = -5,
+        RETM = -4,
+        RET1 = -1,
+        FORI = 0,
+        JFORI = 1,
+        FORL = 2,
+        JFORL = 4,
+        ITERL = 5,
+        JITERL = 7,
+        JMP = 11,
 };
-#define COMPARISONS 16u                 /* the first ones; a JMP follows each, which is part of it */
+#define COMPARISONS 16u /* the first ones; a JMP follows each, which is part of it */
 
 #define ROUNDS 8u                       /* at most: a hostile graph may need one an edge */
 
@@ -122,7 +134,8 @@ static int find_edges(struct graph *g)
 static void begin_equations(struct graph *g)
 {
         for (uint32_t i = 0; i < g->n; i++)
-                g->equations[2 * (size_t)i].rest = g->equations[2 * (size_t)i + 1].rest = g->p->counts[i];
+                g->equations[2 * (size_t)i].rest = g->equations[2 * (size_t)i + 1].rest =
+                        g->p->counts[i];
         for (uint32_t e = 0; e < g->n_edges; e++) {
                 struct equation *in = &g->equations[2 * (size_t)g->edges[e].to];
                 struct equation *out = &g->equations[2 * (size_t)g->edges[e].from + 1];
@@ -149,7 +162,8 @@ static int goes_on(const struct graph *g, uint32_t i)
 {
         int op = op_at(g, i);
 
-        return is_comparison(g, i) || op == ITERN || (op >= FORI && op <= JITERL) || op >= JMP || op == UCLO || op == ISNEXT;
+        return is_comparison(g, i) || op == ITERN || (op >= FORI && op <= JITERL) || op >= JMP ||
+               op == UCLO || op == ISNEXT;
 }
 
 /* all: also by the equations that errors break. */
@@ -210,7 +224,8 @@ static void solve_all(struct graph *g)
 static void leave_out_parts(struct graph *g)
 {
         for (uint32_t i = 1; i + 1 < g->n; i++)
-                if (g->part[i] && (is_comparison(g, i) || (op_at(g, i) == ITERN && !g->p->counts[i + 1])))
+                if (g->part[i] &&
+                    (is_comparison(g, i) || (op_at(g, i) == ITERN && !g->p->counts[i + 1])))
                         g->part[i + 1] = 0;
         g->part[0] = 0;
 }
@@ -225,7 +240,8 @@ static int by_line(const void *a, const void *b)
 }
 
 /* The lines with their instructions; *ret_of: index of an instruction's line. */
-static size_t collect(const struct graph *g, struct at *at, struct ls_exact_line *lines, uint32_t *ret_of)
+static size_t collect(const struct graph *g, struct at *at, struct ls_exact_line *lines,
+                      uint32_t *ret_of)
 {
         size_t n = 0, n_lines = 0;
 

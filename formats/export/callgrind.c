@@ -441,8 +441,12 @@ static void put_info(FILE *out, const struct ls_profile *p, const char *what, en
  * name. */
 static const char *short_name(const struct graph *g, unsigned event)
 {
-        static const struct { const char *event, *name; } names[] = {
-                { "alloc", "Bytes" }, { "alloc-objects", "Objects" }, { "live", "Bytes" }, { "live-objects", "Objects" },
+        static const struct { const char *event, *name;
+        } names[] = {
+                { "alloc", "Bytes" },
+                { "alloc-objects", "Objects" },
+                { "live", "Bytes" },
+                { "live-objects", "Objects" },
         };
         const char *found = NULL;
         unsigned memory = 0;
@@ -545,7 +549,9 @@ static int find_objects(struct graph *g)
                 return -ENOMEM;
         }
         for (uint32_t i = 0; i < p->n_mappings; i++)
-                objects[i] = (struct object){ i ? p->mappings[i].path : ls_profile_str(p, LS_INFO_RUNTIME_PATH), i };
+                objects[i] = (struct object){ i ? p->mappings[i].path
+                                                : ls_profile_str(p, LS_INFO_RUNTIME_PATH),
+                                              i };
         qsort(objects, p->n_mappings, sizeof(*objects), by_path);
         for (uint32_t i = 0, first = 0; i < p->n_mappings; i++) {
                 if (objects[i].path.len != objects[first].path.len ||

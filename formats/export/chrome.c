@@ -116,7 +116,8 @@ static void open_event(struct chrome *x, const char *phase, const char *category
         put_time(x, "ts", ns > x->t->zero_ns ? ns - x->t->zero_ns : 0);
 }
 
-#define MOST_SHOWN 4096u                /* bytes of a name that each of its slices repeats; the agent sends no more */
+#define MOST_SHOWN                                                                                 \
+        4096u /* bytes of a name that each of its slices repeats; the agent sends no more */
 
 static struct ls_str shown(struct ls_str s)
 {
@@ -279,7 +280,8 @@ static int put_phase(void *ctx, uint32_t counter, uint32_t thread, unsigned phas
 
         snprintf(id, sizeof(id), "collector-%u", counter);
         for (int begins = 1; begins >= 0; begins--) {
-                open_event(x, begins ? "b" : "e", "collector", thread, name, begins ? from_ns : to_ns);
+                open_event(x, begins ? "b" : "e", "collector", thread, name,
+                           begins ? from_ns : to_ns);
                 ls_js_key_string(&x->j, "id", id);
                 ls_js_close(&x->j, '}');
         }

@@ -71,6 +71,11 @@ void ls_export_times(const struct ls_export *in, uint64_t *ret_start, uint64_t *
                 start += in->from_ns - from;
                 from = in->from_ns;
         }
+        elapsed = end - from;
+        if (in->wall_from_ns && in->from_ns > ls_profile_u64(p, LS_INFO_START_MONOTONIC, 0))
+                start = in->wall_from_ns;
+        if (in->wall_to_ns)
+                elapsed = in->wall_to_ns > start ? in->wall_to_ns - start : 0;
         *ret_start = start;
-        *ret_elapsed = end - from;
+        *ret_elapsed = elapsed;
 }

@@ -9,7 +9,7 @@
 #include "formats/label.h"
 #include "formats/profile.h"
 
-#define LS_EXPORT_LABELS 64u            /* of a sample that are written: a hostile trace may nest any number */
+#define LS_EXPORT_LABELS 64u /* of a sample that are written: a hostile trace may nest any number */
 
 struct ls_export_cell {                 /* ticks of one stack, after all filters */
         uint64_t ticks;
@@ -91,6 +91,8 @@ struct ls_export {
                                          * NULL = all */
         unsigned depth;                 /* pprof: most frames of a stack, from the leaf; 0 = all */
         int time_is_end;                /* pprof: its time is that of the end */
+        uint64_t wall_from_ns, wall_to_ns;      /* CLOCK_REALTIME of a time of the store, whatever
+                                                 * there is at its ends; 0 = as the trace says */
 };
 
 /* When it was recorded (CLOCK_REALTIME), and how long, from the facts of the recording or its
@@ -103,17 +105,18 @@ int ls_export_wants_label(const struct ls_export *in, struct ls_str key);
  * each; -EFBIG = it is too large, and is to come as two; else non-zero stops and is returned. */
 struct ls_export_taker {
         size_t cells;
-        unsigned without, depth;        /* as in struct ls_export, and the next two */
+        unsigned without, depth;        /* as in struct ls_export, and the next four */
         const char *const *label_keys;
         int time_is_end;
+        uint64_t wall_from_ns, wall_to_ns;
         int (*take)(void *ctx, const struct ls_export *part);
         void *ctx;
 };
 
-#define LS_EXPORT_ROWS         1u       /* reads rows(), not cells: one sample after the other, with its time */
+#define LS_EXPORT_ROWS 1u /* reads rows(), not cells: one sample after the other, with its time */
 #define LS_EXPORT_EXPERIMENTAL 2u       /* needs --experimental: the format is not settled */
 #define LS_EXPORT_PARTS        4u       /* knows --per-thread: a file for each thread */
-#define LS_EXPORT_TABLE        8u       /* reads table(), not cells: any --by, --depth and --split */
+#define LS_EXPORT_TABLE 8u /* reads table(), not cells: any --by, --depth and --split */
 #define LS_EXPORT_BY           16u      /* shows what --by says: tags, frame_of_location */
 #define LS_EXPORT_TIMELINE     64u      /* lays samples on the time line of their thread */
 #define LS_EXPORT_EVENTS       128u     /* knows several events at a time */

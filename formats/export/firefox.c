@@ -13,7 +13,10 @@
 
 /* Without padding: they go to a file as they are. */
 struct sample { uint64_t to_ns; uint32_t stack, ticks, vmstate, zero; };
-struct marker { uint64_t from_ns, to_ns; uint32_t string, kind, value, zero; };     /* value: of labels, a string too */
+struct marker {
+        uint64_t from_ns, to_ns;
+        uint32_t string, kind, value, zero;
+}; /* value: of labels, a string too */
 
 static int end_zone(void *ctx, uint32_t zone, unsigned level, int begins)
 {

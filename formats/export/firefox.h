@@ -9,7 +9,13 @@
 
 /* Categories: one for each VM state, which the frame that ran has, and others for its callers. The
  * first is the grey one that the format asks for. */
-enum { LS_FX_OTHER, LS_FX_VMSTATES, LS_FX_LUA = LS_FX_VMSTATES + LS_NVMSTATES, LS_FX_NATIVE, LS_FX_CATEGORIES };
+enum {
+        LS_FX_OTHER,
+        LS_FX_VMSTATES,
+        LS_FX_LUA = LS_FX_VMSTATES + LS_NVMSTATES,
+        LS_FX_NATIVE,
+        LS_FX_CATEGORIES
+};
 
 #define LS_FX_CALLER 0xffu              /* in place of a VM state: the frame called another */
 
@@ -68,7 +74,8 @@ uint32_t ls_fx_zone_string(const struct ls_fx *x, uint32_t zone);
 uint32_t ls_fx_region_string(const struct ls_fx *x, uint32_t region);
 uint32_t ls_fx_mark_string(const struct ls_fx *x, uint32_t mark);
 uint32_t ls_fx_phase_string(const struct ls_fx *x, unsigned phase);
-uint32_t ls_fx_label_string(const struct ls_fx *x, uint32_t label);     /* of its key; that of its value is the next */
+uint32_t ls_fx_label_string(const struct ls_fx *x,
+                            uint32_t label); /* of its key; that of its value is the next */
 void ls_fx_free_numbers(struct ls_fx *x);
 
 #endif

@@ -8,13 +8,17 @@
 #define NAME "{marker.name}"
 #define VALUE "{marker.data.value}"
 
-static const struct { const char *name, *text, *row, *description; } marker_kinds[] = {
+static const struct { const char *name, *text, *row, *description;
+} marker_kinds[] = {
         [LS_FX_MARKER_ZONE] = { "zone", NAME, NAME,
-                                "A zone of jit.zone: begins and ends at the first and last sample in it." },
-        [LS_FX_MARKER_REGION] = { "region", NAME, NAME, "A region between luasample.start() and luasample.stop()." },
+                                "A zone of jit.zone: begins and ends at the first and last sample "
+                                "in it." },
+        [LS_FX_MARKER_REGION] = { "region", NAME, NAME,
+                                  "A region between luasample.start() and luasample.stop()." },
         [LS_FX_MARKER_LABEL] = { "label", VALUE, NAME ": " VALUE,
                                  "A label of luasample.label(), as long as it has one value." },
-        [LS_FX_MARKER_MARK] = { "mark", NAME, NAME, "An instant that the program marked with luasample.mark()." },
+        [LS_FX_MARKER_MARK] = { "mark", NAME, NAME,
+                                "An instant that the program marked with luasample.mark()." },
         [LS_FX_MARKER_PHASE] = { "collector", NAME, NAME,
                                  "A phase of a VM's garbage collector, as ticks read it." },
 };
@@ -118,8 +122,12 @@ static void open_entry(struct ls_fx *x, const char *label)
 
 static void put_extra(struct ls_fx *x)
 {
-        static const struct { const char *label; enum ls_info_key info; } facts[] = {
-                { "Lua", LS_INFO_RUNTIME }, { "Engine", LS_INFO_ENGINE }, { "Timer", LS_INFO_TIMER }, { "Host", LS_INFO_HOST },
+        static const struct { const char *label; enum ls_info_key info;
+        } facts[] = {
+                { "Lua", LS_INFO_RUNTIME },
+                { "Engine", LS_INFO_ENGINE },
+                { "Timer", LS_INFO_TIMER },
+                { "Host", LS_INFO_HOST },
         };
 
         ls_js_key_open(&x->j, "extra", '[');

@@ -177,7 +177,9 @@ static struct ls_str base_name(struct ls_str path)
 {
         const char *slash = memrchr(path.s, '/', path.len);
 
-        return slash ? (struct ls_str){ slash + 1, (uint32_t)(path.len - (size_t)(slash + 1 - path.s)) } : path;
+        return slash ? (struct ls_str){ slash + 1,
+                                        (uint32_t)(path.len - (size_t)(slash + 1 - path.s)) }
+                     : path;
 }
 
 static void put_key_text(struct ls_fx *x, const char *key, struct ls_str text)

@@ -138,7 +138,8 @@ static void put_row(struct jsonl *s, const struct ls_sample_block *b, uint32_t i
 
         fputc_unlocked('{', s->out);
         if (b->event[i] != LS_EVENT_CPU)
-                fprintf(s->out, "\"event\":\"%s\",", s->in->event);   /* only of the one that is shown are there others */
+                fprintf(s->out, "\"event\":\"%s\",",
+                        s->in->event); /* only of the one that is shown are there others */
         fprintf(s->out,
                 "\"time_ns\":%" PRIu64
                 ",\"weight\":%u,\"continues\":%s,\"vmstate\":%s,\"zone\":%s,%s",
@@ -182,8 +183,11 @@ static int put_counters(struct jsonl *s)
                 }
                 for (uint32_t k = 0; quoted && k < c->n; k++)
                         if (ls_export_has_count(s->in, c, k, &ns))
-                                fprintf(s->out, "{\"time_ns\":%" PRIu64 ",\"process\":%u,\"counter\":%s,\"value\":%s}\n",
-                                        ns > s->start_ns ? ns - s->start_ns : 0, s->p->processes[c->process].pid, quoted,
+                                fprintf(s->out,
+                                        "{\"time_ns\":%" PRIu64
+                                        ",\"process\":%u,\"counter\":%s,\"value\":%s}\n",
+                                        ns > s->start_ns ? ns - s->start_ns : 0,
+                                        s->p->processes[c->process].pid, quoted,
                                         ls_real_text(c->counts[k].value, value));
                 free(quoted);
         }

@@ -19,23 +19,58 @@
 
 #define PIECE (4u << 20)                /* bytes of the dictionary that are kept in memory */
 
-enum {                                  /* fields */
-        DATA_RESOURCE = 1, DATA_DICTIONARY,
-        DICT_MAPPING = 1, DICT_LOCATION, DICT_FUNCTION, DICT_LINK, DICT_STRING, DICT_ATTRIBUTE, DICT_STACK,
-        RP_RESOURCE = 1, RP_SCOPE_PROFILES,
-        RESOURCE_ATTRIBUTE = 1, KEYVALUE_KEY = 1, KEYVALUE_VALUE,
-        SP_SCOPE = 1, SP_PROFILE, SCOPE_NAME = 1, SCOPE_VERSION,
-        PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_TIME, PROFILE_DURATION, PROFILE_PERIOD_TYPE, PROFILE_PERIOD,
-        TYPE_TYPE = 1, TYPE_UNIT,
-        SAMPLE_STACK = 1, SAMPLE_ATTRIBUTE, SAMPLE_VALUE = 4,
-        MAPPING_START = 1, MAPPING_LIMIT, MAPPING_OFFSET, MAPPING_FILE, MAPPING_ATTRIBUTE,
-        STACK_LOCATION = 1,
-        LOCATION_MAPPING = 1, LOCATION_ADDRESS, LOCATION_LINE, LOCATION_ATTRIBUTE,
-        LINE_FUNCTION = 1, LINE_LINE,
-        FUNCTION_NAME = 1, FUNCTION_SYSTEM_NAME, FUNCTION_FILE, FUNCTION_START_LINE,
-        ATTRIBUTE_KEY = 1, ATTRIBUTE_VALUE,
-        VALUE_STRING = 1, VALUE_INT = 3,
-        LINK_TRACE = 1, LINK_SPAN,
+enum { /* fields */
+       DATA_RESOURCE = 1,
+       DATA_DICTIONARY,
+       DICT_MAPPING = 1,
+       DICT_LOCATION,
+       DICT_FUNCTION,
+       DICT_LINK,
+       DICT_STRING,
+       DICT_ATTRIBUTE,
+       DICT_STACK,
+       RP_RESOURCE = 1,
+       RP_SCOPE_PROFILES,
+       RESOURCE_ATTRIBUTE = 1,
+       KEYVALUE_KEY = 1,
+       KEYVALUE_VALUE,
+       SP_SCOPE = 1,
+       SP_PROFILE,
+       SCOPE_NAME = 1,
+       SCOPE_VERSION,
+       PROFILE_SAMPLE_TYPE = 1,
+       PROFILE_SAMPLE,
+       PROFILE_TIME,
+       PROFILE_DURATION,
+       PROFILE_PERIOD_TYPE,
+       PROFILE_PERIOD,
+       TYPE_TYPE = 1,
+       TYPE_UNIT,
+       SAMPLE_STACK = 1,
+       SAMPLE_ATTRIBUTE,
+       SAMPLE_VALUE = 4,
+       MAPPING_START = 1,
+       MAPPING_LIMIT,
+       MAPPING_OFFSET,
+       MAPPING_FILE,
+       MAPPING_ATTRIBUTE,
+       STACK_LOCATION = 1,
+       LOCATION_MAPPING = 1,
+       LOCATION_ADDRESS,
+       LOCATION_LINE,
+       LOCATION_ATTRIBUTE,
+       LINE_FUNCTION = 1,
+       LINE_LINE,
+       FUNCTION_NAME = 1,
+       FUNCTION_SYSTEM_NAME,
+       FUNCTION_FILE,
+       FUNCTION_START_LINE,
+       ATTRIBUTE_KEY = 1,
+       ATTRIBUTE_VALUE,
+       VALUE_STRING = 1,
+       VALUE_INT = 3,
+       LINK_TRACE = 1,
+       LINK_SPAN,
 };
 
 static const struct dim { unsigned dim; const char *key; } dims[] = {
@@ -188,7 +223,9 @@ static void put_keys(struct otlp *s)
                 s->key[i] = string(s, dims[i].key);
         s->thread_id_key = string(s, "thread.id");
         s->event = string(s, s->in->event);
-        s->unit = string(s, !s->in->exact ? "nanoseconds" : strcmp(s->in->unit, "bytes") ? "1" : "By");
+        s->unit = string(s, !s->in->exact                  ? "nanoseconds"
+                            : strcmp(s->in->unit, "bytes") ? "1"
+                                                           : "By");
         s->frame_type[0] = string_attribute(s, type, "lua");
         s->frame_type[1] = string_attribute(s, type, "native");
 }
@@ -371,9 +408,13 @@ static void add_sample(struct otlp *s, const struct ls_export_cell *c)
         size_t n = N_DIMS + 1;
 
         for (size_t i = 0; i < N_DIMS; i++)     /* without a VM the main coroutine is none */
-                numbers[i] = (dims[i].dim & s->in->without) || (dims[i].dim == LS_DIM_COROUTINE && !c->vm)
-                             ? 0 : dim_attribute(s, i, ls_export_cell_id(c, dims[i].dim));
-        numbers[N_DIMS] = c->thread && !(s->in->without & LS_DIM_THREAD) ? thread_id_attribute(s, c->thread) : 0;
+                numbers[i] = (dims[i].dim & s->in->without) ||
+                                             (dims[i].dim == LS_DIM_COROUTINE && !c->vm)
+                                     ? 0
+                                     : dim_attribute(s, i, ls_export_cell_id(c, dims[i].dim));
+        numbers[N_DIMS] = c->thread && !(s->in->without & LS_DIM_THREAD)
+                                  ? thread_id_attribute(s, c->thread)
+                                  : 0;
         n += label_attributes(s, c->label, numbers + n);
         ls_proto_u64(&s->sample, SAMPLE_STACK, stack);
         for (size_t i = 0; i < n; i++)
@@ -404,8 +445,11 @@ static void add_fact(struct otlp *s, struct ls_buf *resource, const char *key, s
 
 static void add_resource(struct otlp *s, struct ls_buf *resource, uint32_t process)
 {
-        static const struct { const char *key; enum ls_info_key info; } facts[] = {
-                { "process.command_line", LS_INFO_COMMAND }, { "process.runtime.description", LS_INFO_RUNTIME }, { "host.name", LS_INFO_HOST },
+        static const struct { const char *key; enum ls_info_key info;
+        } facts[] = {
+                { "process.command_line", LS_INFO_COMMAND },
+                { "process.runtime.description", LS_INFO_RUNTIME },
+                { "host.name", LS_INFO_HOST },
         };
         const struct ls_process *p = &s->p->processes[process];
 
@@ -425,16 +469,20 @@ static void add_resource(struct otlp *s, struct ls_buf *resource, uint32_t proce
 /* samples: a profile already, but for what is the same in all. */
 static void add_profile_facts(struct otlp *s, struct ls_buf *profile)
 {
-        uint64_t start = ls_profile_u64(s->p, LS_INFO_START_REALTIME, 0);
+        uint64_t start, elapsed;
 
+        ls_export_times(s->in, &start, &elapsed);
         for (int i = 0; i < 2; i++) {
                 ls_proto_u64(&s->inner, TYPE_TYPE, s->event);
                 ls_proto_u64(&s->inner, TYPE_UNIT, s->unit);
                 ls_proto_message(profile, i ? PROFILE_PERIOD_TYPE : PROFILE_SAMPLE_TYPE, &s->inner);
         }
-        ls_proto_u64(profile, PROFILE_PERIOD, s->in->exact ? 1 : s->in->interval_ns < INT64_MAX ? s->in->interval_ns : 0);
+        ls_proto_u64(profile, PROFILE_PERIOD,
+                     s->in->exact                     ? 1
+                     : s->in->interval_ns < INT64_MAX ? s->in->interval_ns
+                                                      : 0);
         ls_proto_fixed64(profile, PROFILE_TIME, start);
-        ls_proto_u64(profile, PROFILE_DURATION, ls_profile_u64(s->p, LS_INFO_ELAPSED, 0));
+        ls_proto_u64(profile, PROFILE_DURATION, elapsed);
 }
 
 static void put_process(struct otlp *s, uint32_t process)
@@ -458,14 +506,21 @@ static void put_process(struct otlp *s, uint32_t process)
 static int new_tables(struct otlp *s)
 {
         const struct ls_profile *p = s->p;
-        struct { uint32_t **table; uint32_t n; } tables[] = {
-                { &s->mapping, p->n_mappings }, { &s->location, p->n_locations },
-                { &s->function, p->n_functions }, { &s->source, p->n_sources }, { &s->stack, p->n_stacks },
+        struct { uint32_t **table; uint32_t n;
+        } tables[] = {
+                { &s->mapping, p->n_mappings },
+                { &s->location, p->n_locations },
+                { &s->function, p->n_functions },
+                { &s->source, p->n_sources },
+                { &s->stack, p->n_stacks },
                 { &s->thread_id, p->n_threads },
-                { &s->dim_attribute[0], LS_NVMSTATES }, { &s->dim_attribute[1], p->n_zones },
-                { &s->dim_attribute[2], p->n_threads }, { &s->dim_attribute[3], p->n_vms },
+                { &s->dim_attribute[0], LS_NVMSTATES },
+                { &s->dim_attribute[1], p->n_zones },
+                { &s->dim_attribute[2], p->n_threads },
+                { &s->dim_attribute[3], p->n_vms },
                 { &s->dim_attribute[4], p->n_coroutines },
-                { &s->label_key, p->n_sample_labels }, { &s->label_attribute, p->n_sample_labels },
+                { &s->label_key, p->n_sample_labels },
+                { &s->label_attribute, p->n_sample_labels },
         };
         int ok;
 
@@ -514,7 +569,10 @@ static int otlp_write(FILE *out, const struct ls_export *in)
         for (size_t i = 0; !r && i < in->n_cells; i++) {
                 if (in->cells[i].ticks)
                         add_sample(&s, &in->cells[i]);
-                r = s.failed ? s.failed : s.dictionary.failed || s.sample.failed ? -ENOMEM : ferror(out) ? -EIO : 0;
+                r = s.failed                                 ? s.failed
+                    : s.dictionary.failed || s.sample.failed ? -ENOMEM
+                    : ferror(out)                            ? -EIO
+                                                             : 0;
         }
         for (uint32_t i = 0; !r && i < in->profile->n_processes; i++)
                 if (s.samples[i].len)

@@ -16,18 +16,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {                                  /* fields of the messages of profile.proto */
-        PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION, PROFILE_FUNCTION, PROFILE_STRING,
-        PROFILE_TIME_NANOS = 9, PROFILE_DURATION_NANOS, PROFILE_PERIOD_TYPE, PROFILE_PERIOD, PROFILE_COMMENT,
-        PROFILE_DEFAULT_SAMPLE_TYPE,
-        TYPE_TYPE = 1, TYPE_UNIT,
-        SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL,
-        LABEL_KEY = 1, LABEL_STR,
-        MAPPING_ID = 1, MAPPING_START, MAPPING_LIMIT, MAPPING_OFFSET, MAPPING_FILE, MAPPING_BUILD_ID, MAPPING_HAS_FUNCTIONS,
-        MAPPING_HAS_FILENAMES, MAPPING_HAS_LINES,
-        LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE,
-        LINE_FUNCTION = 1, LINE_LINE,
-        FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_FILE = 4, FUNCTION_START_LINE,
+enum { /* fields of the messages of profile.proto */
+       PROFILE_SAMPLE_TYPE = 1,
+       PROFILE_SAMPLE,
+       PROFILE_MAPPING,
+       PROFILE_LOCATION,
+       PROFILE_FUNCTION,
+       PROFILE_STRING,
+       PROFILE_TIME_NANOS = 9,
+       PROFILE_DURATION_NANOS,
+       PROFILE_PERIOD_TYPE,
+       PROFILE_PERIOD,
+       PROFILE_COMMENT,
+       PROFILE_DEFAULT_SAMPLE_TYPE,
+       TYPE_TYPE = 1,
+       TYPE_UNIT,
+       SAMPLE_LOCATION = 1,
+       SAMPLE_VALUE,
+       SAMPLE_LABEL,
+       LABEL_KEY = 1,
+       LABEL_STR,
+       MAPPING_ID = 1,
+       MAPPING_START,
+       MAPPING_LIMIT,
+       MAPPING_OFFSET,
+       MAPPING_FILE,
+       MAPPING_BUILD_ID,
+       MAPPING_HAS_FUNCTIONS,
+       MAPPING_HAS_FILENAMES,
+       MAPPING_HAS_LINES,
+       LOCATION_ID = 1,
+       LOCATION_MAPPING,
+       LOCATION_ADDRESS,
+       LOCATION_LINE,
+       LINE_FUNCTION = 1,
+       LINE_LINE,
+       FUNCTION_ID = 1,
+       FUNCTION_NAME,
+       FUNCTION_FILE = 4,
+       FUNCTION_START_LINE,
 };
 
 #define RUNTIME_MAPPING 1u
@@ -117,7 +144,9 @@ static uint32_t put_mapping(struct pprof *s, const struct ls_mapping *m, struct 
 /* Functions of machine code have a mapping; all others are of the runtime. */
 static const struct ls_mapping *mapping_of(const struct ls_profile *p, const struct ls_function *f)
 {
-        return (f->kind == LS_FUNC_C || f->kind == LS_FUNC_NATIVE) && f->mapping ? &p->mappings[f->mapping] : NULL;
+        return (f->kind == LS_FUNC_C || f->kind == LS_FUNC_NATIVE) && f->mapping
+                       ? &p->mappings[f->mapping]
+                       : NULL;
 }
 
 static uint32_t mapping_id(struct pprof *s, const struct ls_function *f)
@@ -338,7 +367,9 @@ static void put_head(struct pprof *s)
                 put_type(s, PROFILE_PERIOD_TYPE, string(s, s->in->events[time].name), nanoseconds);
         put_mapping(s, NULL, runtime.len ? runtime : (struct ls_str){ "Lua", 3 });
         add_times(s, &s->element);
-        ls_proto_u64(&s->element, PROFILE_PERIOD, time < s->in->n_events && s->in->interval_ns <= INT64_MAX ? s->in->interval_ns : 0);
+        ls_proto_u64(&s->element, PROFILE_PERIOD,
+                     time < s->in->n_events && s->in->interval_ns <= INT64_MAX ? s->in->interval_ns
+                                                                               : 0);
         ls_proto_u64(&s->element, PROFILE_COMMENT, comment);
         ls_proto_u64(&s->element, PROFILE_COMMENT, command);
         ls_proto_u64(&s->element, PROFILE_DEFAULT_SAMPLE_TYPE, event);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENDS 1000u                      /* frames at the root, and as many at the leaf, that are never left out */
+#define ENDS 1000u /* frames at the root, and as many at the leaf, that are never left out */
 
 struct stretch {                        /* samples that follow each other with one stack */
         uint32_t node;

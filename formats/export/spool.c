@@ -10,7 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FIRST_PIECE 16                  /* records; each piece of a stream has twice as many as the one before, up to: */
+#define FIRST_PIECE                                                                                \
+        16 /* records; each piece of a stream has twice as many as the one before, up to: */
 #define LAST_PIECE 1024
 
 struct stream {

@@ -11,10 +11,10 @@ struct ls_spool;
 
 typedef int (*ls_spool_fn)(void *ctx, const void *record);      /* non-zero stops and is returned */
 
-int ls_spool_new(uint32_t n_streams, size_t record_size, struct ls_spool **ret);       /* 0 or -errno */
+int ls_spool_new(uint32_t n_streams, size_t record_size, struct ls_spool **ret); /* 0 or -errno */
 void ls_spool_free(struct ls_spool *s);                 /* takes NULL; removes the file */
 
-int ls_spool_add(struct ls_spool *s, uint32_t stream, const void *record);              /* 0 or -errno */
+int ls_spool_add(struct ls_spool *s, uint32_t stream, const void *record); /* 0 or -errno */
 uint64_t ls_spool_count(const struct ls_spool *s, uint32_t stream);
 /* Can be called again, but not while records are added. */
 int ls_spool_each(struct ls_spool *s, uint32_t stream, ls_spool_fn fn, void *ctx);

@@ -48,8 +48,11 @@ static int give_rows(void *ctx, const struct ls_sample_block *b, const uint8_t *
         int r = 0;
 
         for (uint32_t i = 0; !r && i < b->n; i++) {
-                struct ls_timeline_sample s = { .thread = b->thread[i], .stack = b->stack[i], .zone = b->zone[i],
-                                                .ticks = b->weight[i], .vmstate = b->vmstate[i],
+                struct ls_timeline_sample s = { .thread = b->thread[i],
+                                                .stack = b->stack[i],
+                                                .zone = b->zone[i],
+                                                .ticks = b->weight[i],
+                                                .vmstate = b->vmstate[i],
                                                 .label = b->label[i] };
 
                 if (!wanted[i] || !s.ticks)
@@ -122,8 +125,9 @@ static int add_no_stack(struct ls_timeline *t, uint64_t ticks)
         nodes = realloc(t->tree->nodes, ((size_t)t->tree->n + 1) * sizeof(*nodes));
         if (!nodes)
                 return -ENOMEM;
-        nodes[t->tree->n] = (struct ls_calltree_node){ .label = t->in->frame_of_location[0], .depth = 1, .self = ticks,
-                                                       .total = ticks };
+        nodes[t->tree->n] = (struct ls_calltree_node){
+                .label = t->in->frame_of_location[0], .depth = 1, .self = ticks, .total = ticks
+        };
         t->tree->nodes = nodes;
         t->tree->node_of_stack[0] = t->tree->n++;
         return 0;
@@ -235,7 +239,9 @@ static int find_equal_labels(struct ls_timeline *t)
                 int same_key = last && !compare_str(all[last->key].key, all[sorted[i]].key);
 
                 own->key = same_key ? last->key : sorted[i];
-                own->same = same_key && !compare_str(all[last->same].value, all[sorted[i]].value) ? last->same : sorted[i];
+                own->same = same_key && !compare_str(all[last->same].value, all[sorted[i]].value)
+                                    ? last->same
+                                    : sorted[i];
         }
         free(sorted);
         return 0;
@@ -403,10 +409,14 @@ int ls_timeline_new(const struct ls_export *in, struct ls_timeline **ret)
         if (t->threads && sums.self)
                 r = ls_timeline_each(t, add_sums, &sums);
         if (!r)
-                r = ls_calltree_new(&(struct ls_calltree_request){
-                        .profile = t->p, .self = sums.self, .label_of_location = in->frame_of_location,
-                        .want_nodes_of_stacks = 1,
-                }, &t->tree);
+                r = ls_calltree_new(
+                        &(struct ls_calltree_request){
+                                .profile = t->p,
+                                .self = sums.self,
+                                .label_of_location = in->frame_of_location,
+                                .want_nodes_of_stacks = 1,
+                        },
+                        &t->tree);
         if (!r)
                 r = add_no_stack(t, sums.self[0]);
         if (!r)

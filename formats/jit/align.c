@@ -39,19 +39,22 @@ static void set_at(struct jit_trace *t, uint32_t start, uint32_t end, uint32_t r
 }
 
 /* Without a look at the code: each instruction gets an equal part of it. */
-static void interpolate(struct jit_trace *t, uint32_t start, uint32_t end, const uint16_t *refs, uint32_t nrefs)
+static void interpolate(struct jit_trace *t, uint32_t start, uint32_t end, const uint16_t *refs,
+                        uint32_t nrefs)
 {
         for (uint32_t k = 0; k < nrefs && end > start; k++) {
                 uint64_t size = end - start;
 
-                set_at(t, start + (uint32_t)(size * k / nrefs), start + (uint32_t)(size * (k + 1) / nrefs), refs[k]);
+                set_at(t, start + (uint32_t)(size * k / nrefs),
+                       start + (uint32_t)(size * (k + 1) / nrefs), refs[k]);
         }
 }
 
 /* The dynamic programme. best[j] = the best sum when the unit is given to refs[j]; from[i * nrefs +
  * j] = where the unit before it was then. skipped[j] = sum of the costs of skipping refs before
  * j. */
-static void fill(const struct region *r, float *best, float *next, const float *skipped, uint16_t *from)
+static void fill(const struct region *r, float *best, float *next, const float *skipped,
+                 uint16_t *from)
 {
         for (uint32_t j = 0; j < r->nrefs; j++)
                 best[j] = jit_score(r->t, &r->units[0], r->refs[j]) - skipped[j];
@@ -60,7 +63,8 @@ static void fill(const struct region *r, float *best, float *next, const float *
                 uint32_t left_j = 0;
 
                 for (uint32_t j = 0; j < r->nrefs; j++) {
-                        float stay = jit_stay_cost(r->t, &r->units[i - 1], &r->units[i], r->refs[j]);
+                        float stay =
+                                jit_stay_cost(r->t, &r->units[i - 1], &r->units[i], r->refs[j]);
                         float v = best[j] - SMALL_STEP - stay;
                         uint32_t f = j;
 
@@ -79,7 +83,8 @@ static void fill(const struct region *r, float *best, float *next, const float *
         }
 }
 
-static void trace_back(const struct region *r, const float *best, const float *skipped, const uint16_t *from)
+static void trace_back(const struct region *r, const float *best, const float *skipped,
+                       const uint16_t *from)
 {
         float top = -FLT_MAX;
         uint32_t j = 0;
@@ -173,7 +178,8 @@ static uint32_t find_borders(const struct jit_trace *t, struct border *b)
 }
 
 /* What can have emitted the code of the k-th of n regions. */
-static uint32_t find_refs(const struct jit_trace *t, const struct border *b, uint32_t k, uint32_t n, uint16_t *refs)
+static uint32_t find_refs(const struct jit_trace *t, const struct border *b, uint32_t k, uint32_t n,
+                          uint16_t *refs)
 {
         uint32_t found = 0;
 
@@ -192,7 +198,8 @@ static uint32_t find_refs(const struct jit_trace *t, const struct border *b, uin
 
 /* In the first region and the loop's, all up to the end of the collector's check stands before the
  * instructions, unless it is an instruction of its own. */
-static uint32_t skip_gc_check(struct jit_trace *t, const struct jit_unit *u, uint32_t first, uint32_t end, uint32_t ref)
+static uint32_t skip_gc_check(struct jit_trace *t, const struct jit_unit *u, uint32_t first,
+                              uint32_t end, uint32_t ref)
 {
         uint32_t behind = first;
 
@@ -208,14 +215,15 @@ static uint32_t skip_gc_check(struct jit_trace *t, const struct jit_unit *u, uin
 static int has_gc_step(const struct jit_trace *t, const uint16_t *refs, uint32_t n)
 {
         for (uint32_t k = 0; k < n; k++) {
-                if (refs[k] != LS_JIT_REF_HEAD && refs[k] != LS_JIT_REF_TAIL && (op_of(t, refs[k])->flags & JIT_OP_GC))
+                if (refs[k] != LS_JIT_REF_HEAD && refs[k] != LS_JIT_REF_TAIL &&
+                    (op_of(t, refs[k])->flags & JIT_OP_GC))
                         return 1;
         }
         return 0;
 }
 
-static int align_regions(struct jit_trace *t, const struct jit_unit *all, uint32_t nall, const struct border *b,
-                         uint32_t n, uint16_t *refs, struct jit_unit *units)
+static int align_regions(struct jit_trace *t, const struct jit_unit *all, uint32_t nall,
+                         const struct border *b, uint32_t n, uint16_t *refs, struct jit_unit *units)
 {
         uint32_t at = 0;
 
@@ -235,7 +243,8 @@ static int align_regions(struct jit_trace *t, const struct jit_unit *all, uint32
                         continue;
                 }
                 if ((k == 0 || (t->loop && b[k].ref == t->loop)) && !has_gc_step(t, refs, r.nrefs))
-                        first = skip_gc_check(t, all, first, end, k == 0 ? LS_JIT_REF_HEAD : t->loop);
+                        first = skip_gc_check(t, all, first, end,
+                                              k == 0 ? LS_JIT_REF_HEAD : t->loop);
                 r.nunits = jit_group(all + first, end - first, units);
                 ret = align_region(&r);
                 if (ret < 0)
@@ -245,7 +254,8 @@ static int align_regions(struct jit_trace *t, const struct jit_unit *all, uint32
 }
 
 /* Exit jumps and calls that each reference got: got[2 * ref], got[2 * ref + 1]. */
-static void count_jumps(const struct jit_trace *t, const struct jit_unit *all, uint32_t nall, uint16_t *got)
+static void count_jumps(const struct jit_trace *t, const struct jit_unit *all, uint32_t nall,
+                        uint16_t *got)
 {
         for (uint32_t i = 0; i < nall; i++) {
                 uint32_t ref = t->at[all[i].start];
@@ -258,6 +268,17 @@ static void count_jumps(const struct jit_trace *t, const struct jit_unit *all, u
                         got[2 * ref]++;
                 if (all[i].class == JIT_X_CALL && got[2 * ref + 1] < UINT16_MAX)
                         got[2 * ref + 1]++;
+        }
+}
+
+/* Which references call; checks of the collector are none's. */
+static void note_calls(struct jit_trace *t, const struct jit_unit *all, uint32_t nall)
+{
+        for (uint32_t i = 0; i < nall; i++) {
+                uint32_t ref = t->at[all[i].start];
+
+                if (all[i].class == JIT_X_CALL && !all[i].gc && ref < t->head->nir)
+                        t->calls[ref] = !(op_of(t, ref)->flags & JIT_OP_GC);
         }
 }
 
@@ -280,7 +301,8 @@ static int check_fails(const struct jit_trace *t, const struct jit_unit *all, ui
                         continue;
                 if ((ir->type & JIT_IR_GUARD) && !(op->flags & JIT_OP_WEAK)) {
                         wanted++;
-                        right += got[2 * ref] == 1 || (got[2 * ref] == 2 && (op->flags & JIT_OP_SLOT));
+                        right += got[2 * ref] == 1 ||
+                                 (got[2 * ref] == 2 && (op->flags & JIT_OP_SLOT));
                 }
                 if (op->flags & JIT_OP_SURE_CALL) {
                         wanted++;
@@ -303,7 +325,8 @@ int jit_align(struct jit_trace *t)
         if (!b || !refs)
                 goto out;
         n = find_borders(t, b) - 1;
-        r = jit_disassemble(t->code, t->code_size, t->head->mcode, t->head->mcode_loop, &all, &nall);
+        r = jit_disassemble(t->code, t->code_size, t->head->mcode, t->head->mcode_loop, &all,
+                            &nall);
         if (r == -ENOMEM)
                 goto out;
         if (r < 0)
@@ -311,6 +334,8 @@ int jit_align(struct jit_trace *t)
         jit_mark(all, nall);
         units = calloc(nall + 1, sizeof(*units));
         r = units ? align_regions(t, all, nall, b, n, refs, units) : -ENOMEM;
+        if (r == 0)
+                note_calls(t, all, nall);
         if (r == 0 && all && check_fails(t, all, nall))
                 t->doubt |= LS_JIT_CHECK_FAILED;
 out:

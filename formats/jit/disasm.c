@@ -37,31 +37,80 @@ static const struct {
         uint16_t id;
         uint8_t class;
 } classes[] = {
-        { X86_INS_CALL, JIT_X_CALL }, { X86_INS_JMP, JIT_X_JUMP }, { X86_INS_ADDSD, JIT_X_ADD },
-        { X86_INS_ADDSS, JIT_X_ADD }, { X86_INS_ADD, JIT_X_ADD }, { X86_INS_INC, JIT_X_ADD },
-        { X86_INS_SUBSD, JIT_X_SUB }, { X86_INS_SUBSS, JIT_X_SUB }, { X86_INS_SUB, JIT_X_SUB },
-        { X86_INS_DEC, JIT_X_SUB }, { X86_INS_MULSD, JIT_X_MUL }, { X86_INS_MULSS, JIT_X_MUL },
-        { X86_INS_IMUL, JIT_X_MUL }, { X86_INS_DIVSD, JIT_X_DIV }, { X86_INS_DIVSS, JIT_X_DIV },
-        { X86_INS_CVTSI2SD, JIT_X_CONVERT }, { X86_INS_CVTTSD2SI, JIT_X_CONVERT },
-        { X86_INS_CVTSD2SS, JIT_X_CONVERT }, { X86_INS_CVTSS2SD, JIT_X_CONVERT }, { X86_INS_CVTSD2SI, JIT_X_CONVERT },
-        { X86_INS_CVTTSS2SI, JIT_X_CONVERT }, { X86_INS_CVTSI2SS, JIT_X_CONVERT },
-        { X86_INS_CVTTPD2DQ, JIT_X_CONVERT }, { X86_INS_CVTDQ2PD, JIT_X_CONVERT },
-        { X86_INS_CVTPS2PD, JIT_X_CONVERT }, { X86_INS_CVTPD2PS, JIT_X_CONVERT }, { X86_INS_ROUNDSD, JIT_X_ROUND },
-        { X86_INS_SQRTSD, JIT_X_SQRT }, { X86_INS_MINSD, JIT_X_MIN }, { X86_INS_MAXSD, JIT_X_MAX },
-        { X86_INS_CMOVL, JIT_X_SELECT }, { X86_INS_CMOVG, JIT_X_SELECT }, { X86_INS_CMOVLE, JIT_X_SELECT },
-        { X86_INS_CMOVGE, JIT_X_SELECT }, { X86_INS_CMOVB, JIT_X_SELECT }, { X86_INS_CMOVA, JIT_X_SELECT },
-        { X86_INS_LEA, JIT_X_LEA }, { X86_INS_NEG, JIT_X_NEG }, { X86_INS_XORPS, JIT_X_XOR_NUM },
-        { X86_INS_ANDPS, JIT_X_XOR_NUM }, { X86_INS_XORPD, JIT_X_XOR_NUM }, { X86_INS_ANDPD, JIT_X_XOR_NUM },
-        { X86_INS_UCOMISD, JIT_X_COMPARE_NUM }, { X86_INS_UCOMISS, JIT_X_COMPARE_NUM }, { X86_INS_CMP, COMPARE },
-        { X86_INS_TEST, COMPARE }, { X86_INS_AND, JIT_X_BITS }, { X86_INS_OR, JIT_X_BITS },
-        { X86_INS_XOR, JIT_X_BITS }, { X86_INS_NOT, JIT_X_BITS }, { X86_INS_BSWAP, JIT_X_BITS },
-        { X86_INS_SHL, JIT_X_SHIFT }, { X86_INS_SHR, JIT_X_SHIFT }, { X86_INS_SAR, JIT_X_SHIFT },
-        { X86_INS_ROL, JIT_X_SHIFT }, { X86_INS_ROR, JIT_X_SHIFT }, { X86_INS_RORX, JIT_X_SHIFT },
-        { X86_INS_SHLX, JIT_X_SHIFT }, { X86_INS_SHRX, JIT_X_SHIFT }, { X86_INS_SARX, JIT_X_SHIFT },
-        { X86_INS_MOV, MOVE }, { X86_INS_MOVABS, MOVE }, { X86_INS_MOVZX, MOVE }, { X86_INS_MOVSX, MOVE },
-        { X86_INS_MOVSXD, MOVE }, { X86_INS_MOVSD, MOVE }, { X86_INS_MOVSS, MOVE }, { X86_INS_MOVAPS, MOVE },
-        { X86_INS_MOVAPD, MOVE }, { X86_INS_MOVD, MOVE }, { X86_INS_MOVQ, MOVE }, { X86_INS_MOVLPD, MOVE },
-        { X86_INS_MOVLPS, MOVE }, { X86_INS_MOVUPS, MOVE },
+        { X86_INS_CALL, JIT_X_CALL },
+        { X86_INS_JMP, JIT_X_JUMP },
+        { X86_INS_ADDSD, JIT_X_ADD },
+        { X86_INS_ADDSS, JIT_X_ADD },
+        { X86_INS_ADD, JIT_X_ADD },
+        { X86_INS_INC, JIT_X_ADD },
+        { X86_INS_SUBSD, JIT_X_SUB },
+        { X86_INS_SUBSS, JIT_X_SUB },
+        { X86_INS_SUB, JIT_X_SUB },
+        { X86_INS_DEC, JIT_X_SUB },
+        { X86_INS_MULSD, JIT_X_MUL },
+        { X86_INS_MULSS, JIT_X_MUL },
+        { X86_INS_IMUL, JIT_X_MUL },
+        { X86_INS_DIVSD, JIT_X_DIV },
+        { X86_INS_DIVSS, JIT_X_DIV },
+        { X86_INS_CVTSI2SD, JIT_X_CONVERT },
+        { X86_INS_CVTTSD2SI, JIT_X_CONVERT },
+        { X86_INS_CVTSD2SS, JIT_X_CONVERT },
+        { X86_INS_CVTSS2SD, JIT_X_CONVERT },
+        { X86_INS_CVTSD2SI, JIT_X_CONVERT },
+        { X86_INS_CVTTSS2SI, JIT_X_CONVERT },
+        { X86_INS_CVTSI2SS, JIT_X_CONVERT },
+        { X86_INS_CVTTPD2DQ, JIT_X_CONVERT },
+        { X86_INS_CVTDQ2PD, JIT_X_CONVERT },
+        { X86_INS_CVTPS2PD, JIT_X_CONVERT },
+        { X86_INS_CVTPD2PS, JIT_X_CONVERT },
+        { X86_INS_ROUNDSD, JIT_X_ROUND },
+        { X86_INS_SQRTSD, JIT_X_SQRT },
+        { X86_INS_MINSD, JIT_X_MIN },
+        { X86_INS_MAXSD, JIT_X_MAX },
+        { X86_INS_CMOVL, JIT_X_SELECT },
+        { X86_INS_CMOVG, JIT_X_SELECT },
+        { X86_INS_CMOVLE, JIT_X_SELECT },
+        { X86_INS_CMOVGE, JIT_X_SELECT },
+        { X86_INS_CMOVB, JIT_X_SELECT },
+        { X86_INS_CMOVA, JIT_X_SELECT },
+        { X86_INS_LEA, JIT_X_LEA },
+        { X86_INS_NEG, JIT_X_NEG },
+        { X86_INS_XORPS, JIT_X_XOR_NUM },
+        { X86_INS_ANDPS, JIT_X_XOR_NUM },
+        { X86_INS_XORPD, JIT_X_XOR_NUM },
+        { X86_INS_ANDPD, JIT_X_XOR_NUM },
+        { X86_INS_UCOMISD, JIT_X_COMPARE_NUM },
+        { X86_INS_UCOMISS, JIT_X_COMPARE_NUM },
+        { X86_INS_CMP, COMPARE },
+        { X86_INS_TEST, COMPARE },
+        { X86_INS_AND, JIT_X_BITS },
+        { X86_INS_OR, JIT_X_BITS },
+        { X86_INS_XOR, JIT_X_BITS },
+        { X86_INS_NOT, JIT_X_BITS },
+        { X86_INS_BSWAP, JIT_X_BITS },
+        { X86_INS_SHL, JIT_X_SHIFT },
+        { X86_INS_SHR, JIT_X_SHIFT },
+        { X86_INS_SAR, JIT_X_SHIFT },
+        { X86_INS_ROL, JIT_X_SHIFT },
+        { X86_INS_ROR, JIT_X_SHIFT },
+        { X86_INS_RORX, JIT_X_SHIFT },
+        { X86_INS_SHLX, JIT_X_SHIFT },
+        { X86_INS_SHRX, JIT_X_SHIFT },
+        { X86_INS_SARX, JIT_X_SHIFT },
+        { X86_INS_MOV, MOVE },
+        { X86_INS_MOVABS, MOVE },
+        { X86_INS_MOVZX, MOVE },
+        { X86_INS_MOVSX, MOVE },
+        { X86_INS_MOVSXD, MOVE },
+        { X86_INS_MOVSD, MOVE },
+        { X86_INS_MOVSS, MOVE },
+        { X86_INS_MOVAPS, MOVE },
+        { X86_INS_MOVAPD, MOVE },
+        { X86_INS_MOVD, MOVE },
+        { X86_INS_MOVQ, MOVE },
+        { X86_INS_MOVLPD, MOVE },
+        { X86_INS_MOVLPS, MOVE },
+        { X86_INS_MOVUPS, MOVE },
 };
 
 static int reg_number(unsigned reg)
@@ -121,7 +170,8 @@ static void read_operands(const cs_x86 *d, struct jit_unit *u, int *ret_memory)
 static uint8_t class_of_move(const struct jit_unit *u, const cs_x86 *d, int memory)
 {
         if (memory == 0)
-                return d->op_count > 1 && d->operands[1].type == X86_OP_IMM ? JIT_X_STORE_IMM : JIT_X_STORE;
+                return d->op_count > 1 && d->operands[1].type == X86_OP_IMM ? JIT_X_STORE_IMM
+                                                                            : JIT_X_STORE;
         if (memory > 0)
                 return u->dst >= JIT_REG_XMM ? JIT_X_LOAD_NUM : JIT_X_LOAD;
         return u->src >= JIT_REG_XMM && u->dst < JIT_REG_XMM ? JIT_X_CONVERT : JIT_X_MOVE;
@@ -130,7 +180,9 @@ static uint8_t class_of_move(const struct jit_unit *u, const cs_x86 *d, int memo
 static struct jit_unit decode(const cs_insn *in, uint64_t address, uint32_t size, uint32_t loop)
 {
         const cs_x86 *d = &in->detail->x86;
-        struct jit_unit u = { .start = (uint32_t)(in->address - address), .dst = -1, .src = -1, .base = -1 };
+        struct jit_unit u = {
+                .start = (uint32_t)(in->address - address), .dst = -1, .src = -1, .base = -1
+        };
         int memory;
 
         u.end = u.start + in->size;
@@ -148,7 +200,8 @@ static struct jit_unit decode(const cs_insn *in, uint64_t address, uint32_t size
         u.class = class_of(in);
         if (u.class == JIT_X_SHIFT && in->id == X86_INS_RORX && u.memory)
                 u.class = JIT_X_LOAD;
-        u.turns = u.constant && u.imm == JIT_TAG_BITS && (in->id == X86_INS_RORX || in->id == X86_INS_ROR);
+        u.turns = u.constant && u.imm == JIT_TAG_BITS &&
+                  (in->id == X86_INS_RORX || in->id == X86_INS_ROR);
         if (u.class == MOVE)
                 u.class = class_of_move(&u, d, memory);
         else if (u.class == COMPARE)
@@ -162,8 +215,8 @@ static struct jit_unit decode(const cs_insn *in, uint64_t address, uint32_t size
 
 /* All of the code; what is not understood becomes units of one byte. Returns how many units there
  * are. */
-static uint32_t run(csh handle, cs_insn *in, const uint8_t *code, uint32_t size, uint64_t address, uint32_t loop,
-                    struct jit_unit *u, uint32_t *ret_unknown)
+static uint32_t run(csh handle, cs_insn *in, const uint8_t *code, uint32_t size, uint64_t address,
+                    uint32_t loop, struct jit_unit *u, uint32_t *ret_unknown)
 {
         uint32_t n = 0, at = 0;
 
@@ -175,7 +228,9 @@ static uint32_t run(csh handle, cs_insn *in, const uint8_t *code, uint32_t size,
                 if (cs_disasm_iter(handle, &p, &left, &where, in)) {
                         u[n] = decode(in, address, size, loop);
                 } else {
-                        u[n] = (struct jit_unit){ .start = at, .end = at + 1, .dst = -1, .src = -1, .base = -1 };
+                        u[n] = (struct jit_unit){
+                                .start = at, .end = at + 1, .dst = -1, .src = -1, .base = -1
+                        };
                         (*ret_unknown)++;
                 }
                 at = u[n++].end;
@@ -183,8 +238,8 @@ static uint32_t run(csh handle, cs_insn *in, const uint8_t *code, uint32_t size,
         return n;
 }
 
-int jit_disassemble(const uint8_t *code, uint32_t size, uint64_t address, uint32_t loop, struct jit_unit **ret,
-                    uint32_t *ret_n)
+int jit_disassemble(const uint8_t *code, uint32_t size, uint64_t address, uint32_t loop,
+                    struct jit_unit **ret, uint32_t *ret_n)
 {
         csh handle;
         cs_insn *in = NULL;

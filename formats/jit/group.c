@@ -3,14 +3,16 @@
  * by align.c. */
 #include "formats/jit/trace.h"
 
-#define POINTER_SHIFT 17                /* the tag's bits: what is left of a turned value without them is its pointer */
+#define POINTER_SHIFT                                                                              \
+        17 /* the tag's bits: what is left of a turned value without them is its pointer */
 #define MAX_ARGUMENTS 6                 /* moves before a call that may be its arguments */
 #define MAX_STORES 3                    /* stores to an argument in memory */
-#define MAX_GC_STEPS 8                  /* instructions from the threshold's compare to the collector's call */
+#define MAX_GC_STEPS 8 /* instructions from the threshold's compare to the collector's call */
 
 int jit_is_compare(const struct jit_unit *u)
 {
-        return u->class == JIT_X_COMPARE || u->class == JIT_X_COMPARE_MEM || u->class == JIT_X_COMPARE_NUM;
+        return u->class == JIT_X_COMPARE || u->class == JIT_X_COMPARE_MEM ||
+               u->class == JIT_X_COMPARE_NUM;
 }
 
 int jit_is_spill(const struct jit_unit *u)
@@ -25,14 +27,15 @@ static int is_argument_register(int r)
 
 static int is_arithmetic(const struct jit_unit *u)
 {
-        return (u->class >= JIT_X_ADD && u->class <= JIT_X_MAX) || u->class == JIT_X_BITS || u->class == JIT_X_SHIFT ||
-               u->class == JIT_X_XOR_NUM || u->class == JIT_X_NEG;
+        return (u->class >= JIT_X_ADD && u->class <= JIT_X_MAX) || u->class == JIT_X_BITS ||
+               u->class == JIT_X_SHIFT || u->class == JIT_X_XOR_NUM || u->class == JIT_X_NEG;
 }
 
 /* A value that is stored where an argument of the call will point: lea, then stores. */
 static int is_stored_argument(const struct jit_unit *u, uint32_t at)
 {
-        if ((u[at].class != JIT_X_STORE && u[at].class != JIT_X_STORE_IMM) || !is_argument_register(u[at].base))
+        if ((u[at].class != JIT_X_STORE && u[at].class != JIT_X_STORE_IMM) ||
+            !is_argument_register(u[at].base))
                 return 0;
         for (uint32_t k = 1; k <= MAX_STORES && k <= at; k++) {
                 if (u[at - k].class == JIT_X_LEA && u[at - k].dst == u[at].base)
@@ -71,7 +74,8 @@ static void glue_reloads(struct jit_unit *u, uint32_t i, uint32_t n)
 {
         for (; i + 1 < n && !u[i + 1].glued; i++) {
                 const struct jit_unit *a = &u[i + 1];
-                int spoilt = a->dst >= JIT_REG_XMM || a->dst <= JIT_REG_DX || (a->dst >= 6 && a->dst <= 11);
+                int spoilt = a->dst >= JIT_REG_XMM || a->dst <= JIT_REG_DX ||
+                             (a->dst >= 6 && a->dst <= 11);
                 int result = a->class == JIT_X_MOVE && a->src == 0;
                 int spill = jit_is_spill(a) && !jit_is_reload(&u[i]);
 
@@ -84,8 +88,9 @@ static void glue_reloads(struct jit_unit *u, uint32_t i, uint32_t n)
 /* A barrier: the table is marked and put into the collector's list. */
 static void glue_barrier(struct jit_unit *u, uint32_t i, uint32_t n)
 {
-        if (i + 3 >= n || u[i].class != JIT_X_BITS || !u[i].memory || u[i + 1].class != JIT_X_LOAD ||
-            u[i + 1].base != JIT_REG_DISPATCH || u[i + 2].class != JIT_X_STORE || u[i + 2].base != JIT_REG_DISPATCH ||
+        if (i + 3 >= n || u[i].class != JIT_X_BITS || !u[i].memory ||
+            u[i + 1].class != JIT_X_LOAD || u[i + 1].base != JIT_REG_DISPATCH ||
+            u[i + 2].class != JIT_X_STORE || u[i + 2].base != JIT_REG_DISPATCH ||
             u[i + 2].disp != u[i + 1].disp || u[i + 3].class != JIT_X_STORE)
                 return;
         u[i].glued = u[i + 1].glued = u[i + 2].glued = 1;
@@ -101,11 +106,14 @@ static void glue_move(struct jit_unit *u, uint32_t i, uint32_t n)
 
         if (i + 1 >= n || u[i].class != JIT_X_MOVE)
                 return;
-        if (!u[i].constant && is_arithmetic(next) && (next->dst == u[i].dst || next->dst == u[i].src))
+        if (!u[i].constant && is_arithmetic(next) &&
+            (next->dst == u[i].dst || next->dst == u[i].src))
                 u[i].glued = 1;
-        if (jit_is_compare(next) && i + 2 < n && u[i + 2].class == JIT_X_SELECT && u[i + 2].dst == u[i].dst)
+        if (jit_is_compare(next) && i + 2 < n && u[i + 2].class == JIT_X_SELECT &&
+            u[i + 2].dst == u[i].dst)
                 u[i].glued = 1;
-        if (u[i].constant && next->src == u[i].dst && (jit_is_compare(next) || next->class == JIT_X_STORE))
+        if (u[i].constant && next->src == u[i].dst &&
+            (jit_is_compare(next) || next->class == JIT_X_STORE))
                 u[i].glued = 1;
 }
 
@@ -116,14 +124,15 @@ static void glue_tagged(struct jit_unit *u, uint32_t i, uint32_t n)
 
         if (!u[i].turns)
                 return;
-        if (i > 0 && u[i].class == JIT_X_SHIFT && u[i - 1].class == JIT_X_LOAD && u[i - 1].dst == u[i].dst)
+        if (i > 0 && u[i].class == JIT_X_SHIFT && u[i - 1].class == JIT_X_LOAD &&
+            u[i - 1].dst == u[i].dst)
                 u[i - 1].glued = 1;
         if (i + 2 < n && u[i + 1].class == JIT_X_COMPARE && u[i + 2].class == JIT_X_EXIT) {
                 u[i].glued = u[i + 1].glued = 1;
                 shift = i + 3;
         }
-        if (shift < n && u[shift].class == JIT_X_SHIFT && u[shift].dst == u[i].dst && u[shift].constant &&
-            u[shift].imm == POINTER_SHIFT)
+        if (shift < n && u[shift].class == JIT_X_SHIFT && u[shift].dst == u[i].dst &&
+            u[shift].constant && u[shift].imm == POINTER_SHIFT)
                 u[shift - 1].glued = 1;
 }
 
@@ -132,7 +141,8 @@ static void glue_number(struct jit_unit *u, uint32_t i, uint32_t n)
 {
         if (i + 2 < n && u[i].class == JIT_X_COMPARE_MEM && (uint32_t)u[i].imm == JIT_NUM_TAG &&
             u[i + 1].class == JIT_X_EXIT &&
-            (u[i + 2].class == JIT_X_LOAD_NUM || (u[i + 2].class == JIT_X_CONVERT && u[i + 2].memory)) &&
+            (u[i + 2].class == JIT_X_LOAD_NUM ||
+             (u[i + 2].class == JIT_X_CONVERT && u[i + 2].memory)) &&
             u[i + 2].base == u[i].base && u[i + 2].disp + 4 == u[i].disp)
                 u[i + 1].glued = 1;
 }
@@ -142,7 +152,8 @@ static void glue_compare(struct jit_unit *u, uint32_t i, uint32_t n)
 {
         if (i + 1 >= n)
                 return;
-        if (u[i].class == JIT_X_SHIFT && u[i].constant && u[i].imm == JIT_TAG_BITS && u[i + 1].class == JIT_X_COMPARE)
+        if (u[i].class == JIT_X_SHIFT && u[i].constant && u[i].imm == JIT_TAG_BITS &&
+            u[i + 1].class == JIT_X_COMPARE)
                 u[i].glued = 1;
         if (is_arithmetic(&u[i]) && u[i + 1].overflow)
                 u[i].glued = 1;
@@ -156,8 +167,8 @@ static void glue_compare(struct jit_unit *u, uint32_t i, uint32_t n)
         u[i].glued = 1;
         if (u[i + 1].class == JIT_X_EXIT && i + 2 < n && u[i + 2].class == JIT_X_EXIT)
                 u[i + 1].glued = 1;     /* not ordered, then not equal */
-        if (i > 1 && u[i].class == JIT_X_COMPARE && u[i - 1].class == JIT_X_SHIFT && u[i - 2].class == JIT_X_MOVE &&
-            u[i - 2].dst == u[i - 1].dst)
+        if (i > 1 && u[i].class == JIT_X_COMPARE && u[i - 1].class == JIT_X_SHIFT &&
+            u[i - 2].class == JIT_X_MOVE && u[i - 2].dst == u[i - 1].dst)
                 u[i - 2].glued = 1;
 }
 
@@ -167,11 +178,13 @@ static void mark_gc_check(struct jit_unit *u, uint32_t i, uint32_t n)
 {
         uint32_t k = i + 2;
 
-        if (u[i].class != JIT_X_COMPARE_MEM || u[i].base != JIT_REG_DISPATCH || k >= n || u[i + 1].class != JIT_X_INNER)
+        if (u[i].class != JIT_X_COMPARE_MEM || u[i].base != JIT_REG_DISPATCH || k >= n ||
+            u[i + 1].class != JIT_X_INNER)
                 return;
         while (k < n && k < i + MAX_GC_STEPS && u[k].class != JIT_X_CALL)
                 k++;
-        if (k + 2 >= n || u[k].class != JIT_X_CALL || u[k + 1].class != JIT_X_COMPARE || u[k + 2].class != JIT_X_EXIT)
+        if (k + 2 >= n || u[k].class != JIT_X_CALL || u[k + 1].class != JIT_X_COMPARE ||
+            u[k + 2].class != JIT_X_EXIT)
                 return;
         if (i > 0 && u[i - 1].class == JIT_X_LOAD && u[i - 1].base == JIT_REG_DISPATCH)
                 i--;
@@ -186,8 +199,8 @@ static void glue_store(struct jit_unit *u, uint32_t i, uint32_t n)
 {
         const struct jit_unit *next = &u[i + 1];
 
-        if (i + 1 >= n || (u[i].class != JIT_X_STORE && u[i].class != JIT_X_STORE_IMM) || u[i].base != next->base ||
-            !next->memory)
+        if (i + 1 >= n || (u[i].class != JIT_X_STORE && u[i].class != JIT_X_STORE_IMM) ||
+            u[i].base != next->base || !next->memory)
                 return;
         if ((next->class == JIT_X_BITS && next->constant && next->disp == u[i].disp + 4) ||
             (u[i].class == JIT_X_STORE_IMM && next->class == JIT_X_STORE_IMM &&
@@ -199,7 +212,8 @@ static void glue_store(struct jit_unit *u, uint32_t i, uint32_t n)
  * table. */
 static void glue_hash(struct jit_unit *u, uint32_t i, uint32_t n)
 {
-        static const uint8_t steps[] = { JIT_X_LOAD, JIT_X_BITS, JIT_X_LEA, JIT_X_SHIFT, JIT_X_ADD };
+        static const uint8_t steps[] = { JIT_X_LOAD, JIT_X_BITS, JIT_X_LEA, JIT_X_SHIFT,
+                                         JIT_X_ADD };
         uint32_t count = sizeof(steps);
 
         if (i + count > n)
@@ -242,7 +256,8 @@ static void mark_state(struct jit_unit *u, uint32_t n)
         int64_t base = 0;
 
         for (uint32_t i = 0; i < n && !base; i++) {
-                if (u[i].class == JIT_X_LOAD && u[i].base == JIT_REG_DISPATCH && u[i].dst == JIT_REG_DX)
+                if (u[i].class == JIT_X_LOAD && u[i].base == JIT_REG_DISPATCH &&
+                    u[i].dst == JIT_REG_DX)
                         base = u[i].disp;
         }
         for (uint32_t i = 0; i < n; i++) {

@@ -16,13 +16,13 @@
 #define OTHER_ORDER 0.5f                /* LT for GE and the like */
 #define SAME_TYPE 1.0f
 #define SAME_OPERAND 2.0f
-#define LIKE_OPERAND 1.5f               /* another reference of the same opcode: a copy itself, most likely */
+#define LIKE_OPERAND 1.5f /* another reference of the same opcode: a copy itself, most likely */
 #define SAME_PLACE 3.0f
 /* Of operands, when a first round has told what was copied from what. */
 #define COPIED_OPERAND 2.5f             /* the copy of the original's */
 #define KEPT_OPERAND 2.0f               /* the same, and it has no copy */
-#define STALE_OPERAND 0.5f              /* the same, though it has a copy; or another of the same opcode */
-#define EXTRA_COPIES 64                 /* copies that may stand before the original of as many: conversions */
+#define STALE_OPERAND 0.5f /* the same, though it has a copy; or another of the same opcode */
+#define EXTRA_COPIES 64    /* copies that may stand before the original of as many: conversions */
 
 enum { FROM_NONE, FROM_SKIP_ORIGINAL, FROM_SKIP_COPY, FROM_PAIR };
 

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #define NO_EVENT UINT32_MAX
-#define MAX_BELOW 256                   /* frames that a side trace takes over; LuaJIT's slots do not allow as many */
+#define MAX_BELOW 256 /* frames that a side trace takes over; LuaJIT's slots do not allow as many */
 #define MAX_EVENTS (1u << 17)           /* that are kept; LuaJIT gives up long before */
-#define MAX_SEARCH 64                   /* events around a snapshot that are looked at for its own */
+#define MAX_SEARCH 64 /* events around a snapshot that are looked at for its own */
 
 struct event {                          /* a recorded bytecode, with its function's id (0 = not
                                          * known) */
@@ -20,6 +20,7 @@ struct event {                          /* a recorded bytecode, with its functio
                                          * NO_EVENT = none */
         uint32_t function, line, pos;
         uint16_t ref, depth;
+        uint8_t calls;                  /* code of it calls */
 };
 
 struct span {                           /* code from offset on */
@@ -36,6 +37,7 @@ struct exit {                           /* what a side trace that leaves here st
 struct below {                          /* a frame that was there before the trace */
         uint32_t function, line;
         uint16_t depth;
+        uint8_t inlined;
 };
 
 struct ls_jit_map {
@@ -48,6 +50,7 @@ struct ls_jit_map {
         uint32_t start_function, start_line;    /* function 0 = not known */
         unsigned doubt;
         int is_root;
+        int knows_calls;                /* calls of events are known */
 };
 
 /* Frames from the leaf outwards, with the depth of each. */
@@ -64,7 +67,7 @@ static void chain_add(struct chain *c, uint32_t function, uint32_t line, uint32_
         c->depth = depth;
         if (!function || c->n == MAX_BELOW)
                 return;
-        c->frames[c->n++] = (struct below){ function, line, (uint16_t)depth };
+        c->frames[c->n++] = (struct below){ function, line, (uint16_t)depth, 0 };
         c->bottom |= depth == 0;
 }
 
@@ -81,7 +84,12 @@ static void chain_events(const struct ls_jit_map *m, uint32_t index, struct chai
                         c->depth = e->depth;
                         c->bottom |= e->depth == 0;
                 } else {
+                        unsigned n = c->n;
+
                         chain_add(c, e->function, e->line, e->depth);
+                        /* no line: a builtin. What it calls for itself is its own time. */
+                        if (n == 0 && c->n && !e->line)
+                                c->frames[0].inlined = m->knows_calls && !e->calls;
                 }
         }
 }
@@ -103,10 +111,11 @@ static unsigned chain_give(const struct chain *c, struct ls_jit_frame *ret, unsi
         if (!c->n)
                 return 0;
         if (!c->bottom && n++ < room)
-                ret[0] = (struct ls_jit_frame){ 0, 0 };
+                ret[0] = (struct ls_jit_frame){ 0, 0, 0 };
         for (unsigned k = c->n; k-- > 0; n++) {
                 if (n < room)
-                        ret[n] = (struct ls_jit_frame){ c->frames[k].function, c->frames[k].line };
+                        ret[n] = (struct ls_jit_frame){ c->frames[k].function, c->frames[k].line,
+                                                        c->frames[k].inlined };
         }
         return n;
 }
@@ -138,12 +147,13 @@ static uint32_t event_of_code(const struct ls_jit_map *m, uint32_t ref, uint32_t
         if (ref == LS_JIT_REF_TAIL)
                 return m->nevents - 1;
         if (m->loop && ref >= m->loop)
-                return event_of(m, ref == m->loop || !origin || origin >= m->loop ? m->loop - 1 : origin);
+                return event_of(m, ref == m->loop || !origin || origin >= m->loop ? m->loop - 1
+                                                                                  : origin);
         return event_of(m, ref);
 }
 
-unsigned ls_jit_map_ref_frames(const struct ls_jit_map *map, uint32_t ref, uint32_t origin, struct ls_jit_frame *ret,
-                               unsigned room)
+unsigned ls_jit_map_ref_frames(const struct ls_jit_map *map, uint32_t ref, uint32_t origin,
+                               struct ls_jit_frame *ret, unsigned room)
 {
         struct chain c = { .depth = UINT32_MAX };
         uint32_t event = event_of_code(map, ref, origin);
@@ -182,7 +192,8 @@ static void chain_exit(const struct ls_jit_map *m, uint32_t exit, struct chain *
         chain_below(m, c);
 }
 
-unsigned ls_jit_map_frames(const struct ls_jit_map *map, uint32_t offset, struct ls_jit_frame *ret, unsigned room)
+unsigned ls_jit_map_frames(const struct ls_jit_map *map, uint32_t offset, struct ls_jit_frame *ret,
+                           unsigned room)
 {
         const struct span *s = span_of(map, offset);
 
@@ -237,7 +248,10 @@ static int copy_events(struct ls_jit_map *m, const struct ls_jit_input *in)
 
                 if (e->ref < lowest)
                         lowest = e->ref;
-                m->events[k] = (struct event){ .ref = lowest, .depth = e->depth, .line = e->line, .pos = e->pos,
+                m->events[k] = (struct event){ .ref = lowest,
+                                               .depth = e->depth,
+                                               .line = e->line,
+                                               .pos = e->pos,
                                                .function = function_id(in, e->function) };
         }
         for (uint32_t k = 0; k < n; k++) {
@@ -259,10 +273,12 @@ static int fit(const struct event *e, const struct ls_jit_snapshot *s, uint32_t 
 }
 
 /* The event of the bytecode that a snapshot goes back to: at its reference or close to it. */
-static uint32_t event_of_snapshot(const struct ls_jit_map *m, const struct ls_jit_snapshot *s, uint32_t function,
-                                  const uint16_t *origin)
+static uint32_t event_of_snapshot(const struct ls_jit_map *m, const struct ls_jit_snapshot *s,
+                                  uint32_t function, const uint16_t *origin)
 {
-        uint32_t ref = m->loop && s->ref > m->loop ? (s->ref < m->nir ? origin[s->ref] : m->loop - 1) : s->ref;
+        uint32_t ref = m->loop && s->ref > m->loop
+                               ? (s->ref < m->nir ? origin[s->ref] : m->loop - 1)
+                               : s->ref;
         uint32_t near = event_of(m, ref), found = near;
         int best = 0;
 
@@ -289,15 +305,20 @@ static int copy_exits(struct ls_jit_map *m, const struct ls_jit_input *in, const
                 const struct ls_jit_snapshot *s = &in->snapshots[k];
                 uint32_t function = function_id(in, s->function);
 
-                m->exits[k] = (struct exit){ .event = m->nevents ? event_of_snapshot(m, s, function, origin) : NO_EVENT,
-                                             .function = function, .line = s->line, .depth = s->nframes };
+                m->exits[k] = (struct exit){
+                        .event = m->nevents ? event_of_snapshot(m, s, function, origin) : NO_EVENT,
+                        .function = function,
+                        .line = s->line,
+                        .depth = s->nframes
+                };
         }
         return 0;
 }
 
 /* What the parent has at the exit by which the trace leaves it: the trace's own frames replace
  * those of their depth and more. */
-static int take_below(struct ls_jit_map *m, const struct ls_rec_jittrace *h, const struct ls_jit_map *parent)
+static int take_below(struct ls_jit_map *m, const struct ls_rec_jittrace *h,
+                      const struct ls_jit_map *parent)
 {
         struct chain c = { .depth = UINT32_MAX };
 
@@ -330,7 +351,8 @@ static int make_spans(struct ls_jit_map *m, const struct jit_trace *t)
                 uint16_t ref = t->at[o];
 
                 if (o == 0 || ref != t->at[o - 1])
-                        m->spans[m->nspans++] = (struct span){ o, ref, ref < m->nir ? t->origin[ref] : 0 };
+                        m->spans[m->nspans++] =
+                                (struct span){ o, ref, ref < m->nir ? t->origin[ref] : 0 };
         }
         return 0;
 }
@@ -356,8 +378,20 @@ static int make_snapshot_spans(struct ls_jit_map *m, const struct ls_jit_input *
         return 0;
 }
 
-static int make(struct ls_jit_map *m, struct jit_trace *t, const struct ls_jit_input *in, const char *irnames,
-                size_t len)
+/* Which events have code that calls, in the loop's copy too. */
+static void take_calls(struct ls_jit_map *m, const struct jit_trace *t)
+{
+        for (uint32_t ref = 1; ref < m->nir; ref++) {
+                uint32_t event = t->calls[ref] ? event_of_code(m, ref, t->origin[ref]) : NO_EVENT;
+
+                if (event != NO_EVENT)
+                        m->events[event].calls = 1;
+        }
+        m->knows_calls = !(t->doubt & (LS_JIT_NO_DISASSEMBLY | LS_JIT_TOO_LARGE));
+}
+
+static int make(struct ls_jit_map *m, struct jit_trace *t, const struct ls_jit_input *in,
+                const char *irnames, size_t len)
 {
         int r;
 
@@ -374,6 +408,8 @@ static int make(struct ls_jit_map *m, struct jit_trace *t, const struct ls_jit_i
         if (r == 0 && m->nevents && m->nir) {
                 r = jit_align(t);
                 if (r == 0)
+                        take_calls(m, t);
+                if (r == 0)
                         r = make_spans(m, t);
         } else if (r == 0) {
                 r = make_snapshot_spans(m, in);
@@ -386,7 +422,10 @@ int ls_jit_map_new(const struct ls_jit_input *in, const char *irnames, size_t ir
                    const struct ls_jit_map *parent, struct ls_jit_map **ret)
 {
         const struct ls_rec_jittrace *h = in->head;
-        struct jit_trace t = { .head = h, .snapshots = in->snapshots, .code = in->code, .cells = JIT_MAX_CELLS,
+        struct jit_trace t = { .head = h,
+                               .snapshots = in->snapshots,
+                               .code = in->code,
+                               .cells = JIT_MAX_CELLS,
                                .ir = (const struct jit_ir *)in->ir };
         struct ls_jit_map *m = calloc(1, sizeof(*m));
         int r = -ENOMEM;
@@ -394,7 +433,8 @@ int ls_jit_map_new(const struct ls_jit_input *in, const char *irnames, size_t ir
         t.code_size = h->mcode_size < JIT_MAX_CODE ? h->mcode_size : JIT_MAX_CODE;
         t.at = calloc(t.code_size + 1, sizeof(*t.at));
         t.origin = calloc(h->nir + 1, sizeof(*t.origin));
-        if (m && t.at && t.origin) {
+        t.calls = calloc(h->nir + 1, sizeof(*t.calls));
+        if (m && t.at && t.origin && t.calls) {
                 if (t.code_size < h->mcode_size)
                         m->doubt |= LS_JIT_TOO_LARGE;
                 m->is_root = !h->root && !h->parent_id;
@@ -406,6 +446,7 @@ int ls_jit_map_new(const struct ls_jit_input *in, const char *irnames, size_t ir
                 r = take_below(m, h, parent);
         free(t.at);
         free(t.origin);
+        free(t.calls);
         if (r == 0)
                 *ret = m;
         else

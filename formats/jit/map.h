@@ -19,6 +19,8 @@ struct ls_jit_frame {
         uint32_t function;              /* id of FUNCTION, as in the functions[] of the record or an
                                          * ancestor's */
         uint32_t line;                  /* 0 = not known, or a builtin's */
+        uint32_t inlined; /* 1 = a builtin of which there are instructions here, and no
+                                         * call */
 };
 
 /* Why a map is approximate; 0 = it is not. */
@@ -44,7 +46,8 @@ void ls_jit_map_free(struct ls_jit_map *map);
  * root trace starts (or of the one that it has returned to); its function is 0 when that is not
  * known, the sample's own frame is the best then. Writes at most room of them and returns how many
  * there are; 0 = nothing is known. An offset behind the code means its end. */
-unsigned ls_jit_map_frames(const struct ls_jit_map *map, uint32_t offset, struct ls_jit_frame *ret, unsigned room);
+unsigned ls_jit_map_frames(const struct ls_jit_map *map, uint32_t offset, struct ls_jit_frame *ret,
+                           unsigned room);
 /* Bits of enum ls_jit_doubt, those of its ancestors for the frames that come from there
  * included. */
 unsigned ls_jit_map_is_approximate(const struct ls_jit_map *map);
@@ -56,7 +59,7 @@ unsigned ls_jit_map_is_approximate(const struct ls_jit_map *map);
 #define LS_JIT_REF_TAIL 0xffffu
 uint32_t ls_jit_map_ref(const struct ls_jit_map *map, uint32_t offset, uint32_t *ret_origin);
 /* The same frames for a reference that is known, with the copies' origin given. */
-unsigned ls_jit_map_ref_frames(const struct ls_jit_map *map, uint32_t ref, uint32_t origin, struct ls_jit_frame *ret,
-                               unsigned room);
+unsigned ls_jit_map_ref_frames(const struct ls_jit_map *map, uint32_t ref, uint32_t origin,
+                               struct ls_jit_frame *ret, unsigned room);
 
 #endif

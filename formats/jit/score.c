@@ -147,7 +147,8 @@ static unsigned conditions_of_unit(const struct jit_trace *t, const struct jit_u
                ((uint32_t)u->imm == JIT_NUM_TAG && u->base >= 0 ? NUM_TAG : 0);
 }
 
-static unsigned conditions_of_ir(const struct jit_unit *u, const struct jit_ir *ir, const struct jit_op *op)
+static unsigned conditions_of_ir(const struct jit_unit *u, const struct jit_ir *ir,
+                                 const struct jit_op *op)
 {
         int type = ir->type & JIT_IR_TYPE;
         int num = type == JIT_IR_NUM || type == JIT_IR_FLOAT;
@@ -157,12 +158,13 @@ static unsigned conditions_of_ir(const struct jit_unit *u, const struct jit_ir *
                ((u->dst >= JIT_REG_XMM) == num ? FITS : 0);
 }
 
-static float apply(const struct rule *r, size_t n, const struct jit_unit *u, const struct jit_op *op,
-                   unsigned conditions)
+static float apply(const struct rule *r, size_t n, const struct jit_unit *u,
+                   const struct jit_op *op, unsigned conditions)
 {
         for (; n > 0; n--, r++) {
-                if (u->class >= r->first && u->class <= r->last && (r->when & conditions) == r->when &&
-                    (!r->class || r->class == op->class) && (!r->flags || (r->flags & op->flags)))
+                if (u->class >= r->first && u->class <= r->last &&
+                    (r->when & conditions) == r->when && (!r->class || r->class == op->class) &&
+                    (!r->flags || (r->flags & op->flags)))
                         return r->score;
         }
         return 0;
@@ -197,8 +199,8 @@ static float score_gc_check(const struct jit_trace *t, uint32_t ref)
 
 static int is_hash_step(const struct jit_unit *u)
 {
-        return u->class == JIT_X_BITS || u->class == JIT_X_LEA || u->class == JIT_X_SHIFT || u->class == JIT_X_ADD ||
-               u->class == JIT_X_SUB || u->class == JIT_X_LOAD;
+        return u->class == JIT_X_BITS || u->class == JIT_X_LEA || u->class == JIT_X_SHIFT ||
+               u->class == JIT_X_ADD || u->class == JIT_X_SUB || u->class == JIT_X_LOAD;
 }
 
 float jit_score(const struct jit_trace *t, const struct jit_unit *u, uint32_t ref)
@@ -228,7 +230,8 @@ float jit_score(const struct jit_trace *t, const struct jit_unit *u, uint32_t re
         if ((op->flags & JIT_OP_HASH) && is_hash_step(u))
                 return 2.5f;
         conditions |= conditions_of_ir(u, ir, op);
-        s = score_register(u, ir) + (u->class == JIT_X_EXIT ? score_exit(ir, op) : APPLY(rules, u, op, conditions));
+        s = score_register(u, ir) +
+            (u->class == JIT_X_EXIT ? score_exit(ir, op) : APPLY(rules, u, op, conditions));
         if (u->jump == JIT_X_EXIT)
                 s += score_exit(ir, op);
         else if (u->jump == JIT_X_INNER)
@@ -236,7 +239,8 @@ float jit_score(const struct jit_trace *t, const struct jit_unit *u, uint32_t re
         return s;
 }
 
-float jit_stay_cost(const struct jit_trace *t, const struct jit_unit *before, const struct jit_unit *u, uint32_t ref)
+float jit_stay_cost(const struct jit_trace *t, const struct jit_unit *before,
+                    const struct jit_unit *u, uint32_t ref)
 {
         if (is_end(ref) || (op_of(t, ref)->flags & (JIT_OP_HASH | JIT_OP_LOOP | JIT_OP_BARRIER)))
                 return 0;
@@ -256,5 +260,6 @@ float jit_skip_cost(const struct jit_trace *t, uint32_t ref)
         if (is_end(ref))
                 return 0.3f;
         op = op_of(t, ref);
-        return op->skip * 0.25f + ((op->flags & JIT_OP_LOAD) && (t->ir[ref].type & JIT_IR_GUARD) ? 1.5f : 0);
+        return op->skip * 0.25f +
+               ((op->flags & JIT_OP_LOAD) && (t->ir[ref].type & JIT_IR_GUARD) ? 1.5f : 0);
 }

@@ -7,7 +7,8 @@
 #include "formats/jit/input.h"
 
 #define JIT_TAG_BITS 47                 /* of a value, below its type tag */
-#define JIT_NUM_TAG 0xfff90000u         /* a value whose upper half is below it is a number: what loads check */
+#define JIT_NUM_TAG                                                                                \
+        0xfff90000u /* a value whose upper half is below it is a number: what loads check */
 
 /* Limits of the work on one trace, whatever its record says: 128 KiB is twice what LuaJIT can
  * number. */
@@ -27,7 +28,8 @@ _Static_assert(sizeof(struct jit_ir) == 8, "an IR instruction is 8 bytes");
 #define JIT_IR_FLOAT 13
 #define JIT_REG_NONE 0x80               /* bit: no register */
 #define JIT_REG_SUNK 0xfe               /* stored only by an exit; 0xfd likewise */
-#define JIT_OPERAND_BIAS 0x8000         /* operands at and above it are references, below constants or literals */
+#define JIT_OPERAND_BIAS                                                                           \
+        0x8000 /* operands at and above it are references, below constants or literals */
 
 /* x86 registers by LuaJIT's numbers */
 #define JIT_REG_DX 2                    /* holds the Lua stack's base */
@@ -80,12 +82,36 @@ int jit_ir_emits(const struct jit_ops *ops, const struct jit_ir *ir);
 
 /* x86 instructions by what they are good for here: disasm.c. */
 enum jit_class {
-        JIT_X_OTHER, JIT_X_CALL, JIT_X_EXIT, JIT_X_INNER, JIT_X_JUMP,
+        JIT_X_OTHER,
+        JIT_X_CALL,
+        JIT_X_EXIT,
+        JIT_X_INNER,
+        JIT_X_JUMP,
         /* arithmetic: a range */
-        JIT_X_ADD, JIT_X_SUB, JIT_X_MUL, JIT_X_DIV, JIT_X_CONVERT, JIT_X_ROUND, JIT_X_MIN, JIT_X_MAX,
-        JIT_X_SQRT, JIT_X_LOAD_NUM, JIT_X_LOAD, JIT_X_STORE, JIT_X_STORE_IMM, JIT_X_MOVE, JIT_X_COMPARE,
-        JIT_X_COMPARE_MEM, JIT_X_COMPARE_NUM, JIT_X_BITS, JIT_X_SHIFT, JIT_X_LEA, JIT_X_XOR_NUM, JIT_X_NEG,
-        JIT_X_SELECT, JIT_X_LAST,
+        JIT_X_ADD,
+        JIT_X_SUB,
+        JIT_X_MUL,
+        JIT_X_DIV,
+        JIT_X_CONVERT,
+        JIT_X_ROUND,
+        JIT_X_MIN,
+        JIT_X_MAX,
+        JIT_X_SQRT,
+        JIT_X_LOAD_NUM,
+        JIT_X_LOAD,
+        JIT_X_STORE,
+        JIT_X_STORE_IMM,
+        JIT_X_MOVE,
+        JIT_X_COMPARE,
+        JIT_X_COMPARE_MEM,
+        JIT_X_COMPARE_NUM,
+        JIT_X_BITS,
+        JIT_X_SHIFT,
+        JIT_X_LEA,
+        JIT_X_XOR_NUM,
+        JIT_X_NEG,
+        JIT_X_SELECT,
+        JIT_X_LAST,
 };
 
 struct jit_unit {                       /* an x86 instruction, or a few that belong together */
@@ -108,8 +134,8 @@ struct jit_unit {                       /* an x86 instruction, or a few that bel
  * instructions that cover it, of which none is marked (gc, glued) yet. 0, -ENOMEM, -ENOTSUP (no
  * disassembler), or -EILSEQ when less than all of the code is understood; what was is then
  * there. */
-int jit_disassemble(const uint8_t *code, uint32_t size, uint64_t address, uint32_t loop, struct jit_unit **ret,
-                    uint32_t *ret_n);
+int jit_disassemble(const uint8_t *code, uint32_t size, uint64_t address, uint32_t loop,
+                    struct jit_unit **ret, uint32_t *ret_n);
 
 /* The same as text: put is called for each instruction with its offset, name and operands; target
  * is where a conditional jump leaves the code to, 0 = it is no such. Ends when put returns an
@@ -145,12 +171,14 @@ struct jit_trace {
         unsigned doubt;                 /* enum ls_jit_doubt */
         uint16_t *at;                   /* reference of each offset, code_size of them */
         uint16_t *origin;               /* of each reference, head->nir of them */
+        uint8_t *calls;                 /* of each reference: 1 = its code calls */
 };
 
 /* Of score.c. How well a unit fits an instruction; what it costs that u follows before on the same
  * one; what it costs that an instruction gets no unit. */
 float jit_score(const struct jit_trace *t, const struct jit_unit *u, uint32_t ref);
-float jit_stay_cost(const struct jit_trace *t, const struct jit_unit *before, const struct jit_unit *u, uint32_t ref);
+float jit_stay_cost(const struct jit_trace *t, const struct jit_unit *before,
+                    const struct jit_unit *u, uint32_t ref);
 float jit_skip_cost(const struct jit_trace *t, uint32_t ref);
 
 /* Sets origin: which instruction each copy that the loop optimisation made stems from. 0 or

@@ -154,7 +154,7 @@ static void put_notice(struct ls_merge *m, char *text)
 
 #define notice(m, ...) put_notice(m, ls_print(__VA_ARGS__))
 
-/* What readers of the merged trace cannot see of its inputs. */
+/* Adds notices of what readers of the merged trace cannot see of its inputs. */
 static void add_notices(struct ls_merge *m, const struct ls_merge_input *in, unsigned n)
 {
         if (n > 1 && !m->pieces)
@@ -190,7 +190,8 @@ void ls_merge_info(struct ls_merge *m, const struct ls_merge_input *in, unsigned
 
                 for (uint32_t k = 0; k < p->n_infos; k++) {
                         const char *key = p->infos[k].key.s;
-                        int done = strlen(key) != p->infos[k].key.len;  /* a zero inside: no key of ours */
+                        int done = strlen(key) !=
+                                   p->infos[k].key.len; /* a zero inside: no key of ours */
 
                         for (unsigned before = 0; !done && before < i; before++)
                                 done = find(in[before].profile, key) != NULL;

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BOOT_TOLERANCE_NS 2000000000ull /* two boots of a machine are further apart; setting the clock moves it less */
+#define BOOT_TOLERANCE_NS                                                                          \
+        2000000000ull /* two boots of a machine are further apart; setting the clock moves it less */
 #define GAP_NS 1000000000ull            /* between recordings of different clocks */
 
 static int widen(void *ctx, const struct ls_sample_block *b)
@@ -121,6 +122,22 @@ static void place(struct ls_merge_input *in, unsigned n)
                                 in[k].shift_ns = shift;
                 end = last + shift;
         }
+}
+
+static uint64_t offset_of(const struct ls_profile *p)
+{
+        return p->clocks[0].realtime_ns - p->clocks[0].monotonic_ns;
+}
+
+void ls_merge_by_wall(struct ls_merge_input *in, unsigned n)
+{
+        unsigned first = 0;
+
+        while (first < n && !in[first].profile->n_clocks)
+                first++;
+        for (unsigned i = first + 1; i < n; i++)
+                if (in[i].profile->n_clocks && ls_merge_one_clock(&in[first], &in[i]))
+                        in[i].shift_ns += offset_of(in[i].profile) - offset_of(in[first].profile);
 }
 
 static int plan_intervals(struct ls_merge_input *in, unsigned n, uint64_t *ret_interval,

@@ -16,6 +16,11 @@ int ls_merge_plan(struct ls_merge_input *inputs, unsigned n, uint64_t *ret_inter
  * seconds: one time of the day fits both. */
 int ls_merge_one_clock(const struct ls_merge_input *a, const struct ls_merge_input *b);
 
+/* After the plan: times of one clock are moved so that the clocks of the first input say of each
+ * when it was by the clocks of its own. The wall clock is slewed all the time: what belongs to a
+ * time of the day hangs on no other input then. */
+void ls_merge_by_wall(struct ls_merge_input *inputs, unsigned n);
+
 /* Pieces of one service: a process that is in several is one, by number and name, and so are its
  * threads, VMs and traces of the JIT compiler, each of which is written once. */
 struct ls_merge_pieces {

@@ -24,12 +24,14 @@ uint32_t ls_merge_id(const uint32_t *table, uint32_t n, uint64_t id)
 int ls_merge_ids_init(struct ls_merge_ids *ids, struct ls_merge *m, const struct ls_merge_input *in)
 {
         const struct ls_profile *p = in->profile;
-        const struct { uint32_t **table, n; } tables[] = {
-                { &ids->sources, p->n_sources }, { &ids->functions, p->n_functions }, { &ids->locations, p->n_locations },
-                { &ids->stacks, p->n_stacks }, { &ids->zones, p->n_zones }, { &ids->processes, p->n_processes },
-                { &ids->threads, p->n_threads }, { &ids->vms, p->n_vms }, { &ids->coroutines, p->n_coroutines },
-                { &ids->mappings, p->n_mappings }, { &ids->labels, p->n_sample_labels },
-                { &ids->counters, p->n_counters },
+        const struct { uint32_t **table, n;
+        } tables[] = {
+                { &ids->sources, p->n_sources },       { &ids->functions, p->n_functions },
+                { &ids->locations, p->n_locations },   { &ids->stacks, p->n_stacks },
+                { &ids->zones, p->n_zones },           { &ids->processes, p->n_processes },
+                { &ids->threads, p->n_threads },       { &ids->vms, p->n_vms },
+                { &ids->coroutines, p->n_coroutines }, { &ids->mappings, p->n_mappings },
+                { &ids->labels, p->n_sample_labels },  { &ids->counters, p->n_counters },
         };
 
         memset(ids, 0, sizeof(*ids));
@@ -105,8 +107,11 @@ static int add_source(struct ls_merge_ids *ids, uint32_t i)
 
         if (!i || ids->sources[i])
                 return 0;
-        ids->sources[i] = ls_trace_source(ids->m->w, &(struct ls_source_def){
-                .name = str(ids, s->name), .path = str(ids, s->path), .size = s->size, .text_hash = s->text_hash });
+        ids->sources[i] =
+                ls_trace_source(ids->m->w, &(struct ls_source_def){ .name = str(ids, s->name),
+                                                                    .path = str(ids, s->path),
+                                                                    .size = s->size,
+                                                                    .text_hash = s->text_hash });
         return add_text(ids, s, ids->sources[i]);
 }
 
@@ -142,8 +147,12 @@ static int add_function(struct ls_merge_ids *ids, uint32_t i)
 {
         const struct ls_function *f = &ids->p->functions[i];
         uint64_t row[LS_COLUMNS_MAX];
-        struct ls_function_def def = { .kind = f->kind, .flags = f->flags, .first_line = f->first_line,
-                                       .last_line = f->last_line, .hash = f->hash, .offset = f->offset };
+        struct ls_function_def def = { .kind = f->kind,
+                                       .flags = f->flags,
+                                       .first_line = f->first_line,
+                                       .last_line = f->last_line,
+                                       .hash = f->hash,
+                                       .offset = f->offset };
 
         if (!i || ids->functions[i])
                 return 0;
@@ -274,7 +283,7 @@ static uint32_t function_of(const struct ls_merge_ids *ids, uint64_t id)
         return ls_merge_id(ids->functions, ids->p->n_functions, id);
 }
 
-/* Those that the trace's map names, which are of Lua. Returns 0 or -ENOMEM. */
+/* Adds the functions that the trace's map names, which are of Lua. Returns 0 or -ENOMEM. */
 static int add_map_functions(struct ls_merge_ids *ids, const struct ls_jittrace *t)
 {
         const struct ls_rec_jittrace *rec = t->map;
@@ -291,8 +300,8 @@ static int add_map_functions(struct ls_merge_ids *ids, const struct ls_jittrace 
         return r;
 }
 
-/* What a trace is: two pieces have the same one when all of this is equal. The functions of its map
- * are what bytecode they have, whatever their ids. */
+/* Identity of a JIT trace: two pieces have the same one when all of this is equal. The functions of
+ * its map are what bytecode they have, whatever their ids. */
 static uint64_t identity_of(const struct ls_merge_ids *ids, const struct ls_jittrace *t)
 {
         const struct ls_jittrace *parent = &ids->p->jittraces[t->parent];
@@ -348,11 +357,19 @@ static const struct {
         unsigned kind;
         int (*add)(struct ls_merge_ids *ids, uint32_t i);
 } tables[] = {
-        { LS_REC_PROCESS, add_process }, { LS_REC_THREAD, add_thread }, { LS_REC_VM, add_vm },
-        { LS_REC_MAPPING, add_mapping }, { LS_REC_JITTRACE, find_trace },
-        { LS_REC_SOURCE, add_source }, { LS_REC_FUNCTION, add_function }, { LS_REC_LOCATION, add_location },
-        { LS_REC_STACK, add_stack }, { LS_REC_ZONE, add_zone }, { LS_REC_COROUTINE, add_coroutine },
-        { LS_REC_LABEL, add_label }, { LS_REC_COUNTER, add_counter },
+        { LS_REC_PROCESS, add_process },
+        { LS_REC_THREAD, add_thread },
+        { LS_REC_VM, add_vm },
+        { LS_REC_MAPPING, add_mapping },
+        { LS_REC_JITTRACE, find_trace },
+        { LS_REC_SOURCE, add_source },
+        { LS_REC_FUNCTION, add_function },
+        { LS_REC_LOCATION, add_location },
+        { LS_REC_STACK, add_stack },
+        { LS_REC_ZONE, add_zone },
+        { LS_REC_COROUTINE, add_coroutine },
+        { LS_REC_LABEL, add_label },
+        { LS_REC_COUNTER, add_counter },
 };
 
 /* The record that a map is made from, with the ids of the merged trace. One that makes no sense is
@@ -408,29 +425,59 @@ static int add_jittraces(struct ls_merge_ids *ids)
 }
 
 /* Columns of the other kinds that are not copied as they are. */
-enum how { FUNCTION, LOCATION, STACK, ZONE, PROCESS, THREAD, VM, COROUTINE, COUNTER, STRING, TIME, TIME_OR_NONE, PERIOD, TICKS };
-static const struct { uint8_t kind, column, how; } changes[] = {
-        { LS_REC_IRNAMES, LS_C_IRNAMES_VM, VM }, { LS_REC_IRNAMES, LS_C_IRNAMES_NAMES, STRING },
-        { LS_REC_EVENT, LS_C_EVENT_NAME, STRING }, { LS_REC_EVENT, LS_C_EVENT_UNIT, STRING },
-        { LS_REC_EVENT, LS_C_EVENT_PERIOD, PERIOD }, { LS_REC_EVENT, LS_C_EVENT_CLOCK, STRING },
+enum how {
+        FUNCTION,
+        LOCATION,
+        STACK,
+        ZONE,
+        PROCESS,
+        THREAD,
+        VM,
+        COROUTINE,
+        COUNTER,
+        STRING,
+        TIME,
+        TIME_OR_NONE,
+        PERIOD,
+        TICKS
+};
+static const struct { uint8_t kind, column, how;
+} changes[] = {
+        { LS_REC_IRNAMES, LS_C_IRNAMES_VM, VM },
+        { LS_REC_IRNAMES, LS_C_IRNAMES_NAMES, STRING },
+        { LS_REC_EVENT, LS_C_EVENT_NAME, STRING },
+        { LS_REC_EVENT, LS_C_EVENT_UNIT, STRING },
+        { LS_REC_EVENT, LS_C_EVENT_PERIOD, PERIOD },
+        { LS_REC_EVENT, LS_C_EVENT_CLOCK, STRING },
         { LS_REC_CLOCKS, LS_C_CLOCKS_MONOTONIC, TIME },
-        { LS_REC_THREADCPU, LS_C_THREADCPU_THREAD, THREAD }, { LS_REC_THREADCPU, LS_C_THREADCPU_MONOTONIC, TIME },
-        { LS_REC_PROCTOTALS, LS_C_PROCTOTALS_PROCESS, PROCESS }, { LS_REC_PROCTOTALS, LS_C_PROCTOTALS_TICKS, TICKS },
-        { LS_REC_PROCTOTALS, LS_C_PROCTOTALS_LOST, TICKS }, { LS_REC_PROCTOTALS, LS_C_PROCTOTALS_FROM, TIME_OR_NONE },
+        { LS_REC_THREADCPU, LS_C_THREADCPU_THREAD, THREAD },
+        { LS_REC_THREADCPU, LS_C_THREADCPU_MONOTONIC, TIME },
+        { LS_REC_PROCTOTALS, LS_C_PROCTOTALS_PROCESS, PROCESS },
+        { LS_REC_PROCTOTALS, LS_C_PROCTOTALS_TICKS, TICKS },
+        { LS_REC_PROCTOTALS, LS_C_PROCTOTALS_LOST, TICKS },
+        { LS_REC_PROCTOTALS, LS_C_PROCTOTALS_FROM, TIME_OR_NONE },
         { LS_REC_PROCTOTALS, LS_C_PROCTOTALS_TO, TIME_OR_NONE },
-        { LS_REC_REGION, LS_C_REGION_THREAD, THREAD }, { LS_REC_REGION, LS_C_REGION_TIME, TIME },
+        { LS_REC_REGION, LS_C_REGION_THREAD, THREAD },
+        { LS_REC_REGION, LS_C_REGION_TIME, TIME },
         { LS_REC_REGION, LS_C_REGION_NAME, STRING },
         { LS_REC_NOTICE, LS_C_NOTICE_STR, STRING },
-        { LS_REC_AGGREGATE, LS_C_AGGREGATE_STACK, STACK }, { LS_REC_AGGREGATE, LS_C_AGGREGATE_THREAD, THREAD },
-        { LS_REC_AGGREGATE, LS_C_AGGREGATE_VM, VM }, { LS_REC_AGGREGATE, LS_C_AGGREGATE_COROUTINE, COROUTINE },
+        { LS_REC_AGGREGATE, LS_C_AGGREGATE_STACK, STACK },
+        { LS_REC_AGGREGATE, LS_C_AGGREGATE_THREAD, THREAD },
+        { LS_REC_AGGREGATE, LS_C_AGGREGATE_VM, VM },
+        { LS_REC_AGGREGATE, LS_C_AGGREGATE_COROUTINE, COROUTINE },
         { LS_REC_AGGREGATE, LS_C_AGGREGATE_ZONE, ZONE },
-        { LS_REC_SPAN, LS_C_SPAN_TIME, TIME }, { LS_REC_SPAN, LS_C_SPAN_THREAD, THREAD },
-        { LS_REC_SPAN, LS_C_SPAN_COROUTINE, COROUTINE }, { LS_REC_SPAN, LS_C_SPAN_STACK, STACK },
+        { LS_REC_SPAN, LS_C_SPAN_TIME, TIME },
+        { LS_REC_SPAN, LS_C_SPAN_THREAD, THREAD },
+        { LS_REC_SPAN, LS_C_SPAN_COROUTINE, COROUTINE },
+        { LS_REC_SPAN, LS_C_SPAN_STACK, STACK },
         { LS_REC_SPAN, LS_C_SPAN_NAME, STRING },
         { LS_REC_LINECOUNT, LS_C_LINECOUNT_FUNCTION, FUNCTION },
-        { LS_REC_COUNT, LS_C_COUNT_COUNTER, COUNTER }, { LS_REC_COUNT, LS_C_COUNT_TIME, TIME },
-        { LS_REC_ATTEMPT, LS_C_ATTEMPT_VM, VM }, { LS_REC_ATTEMPT, LS_C_ATTEMPT_START, LOCATION },
-        { LS_REC_ATTEMPT, LS_C_ATTEMPT_STOP, LOCATION }, { LS_REC_ATTEMPT, LS_C_ATTEMPT_REASON, STRING },
+        { LS_REC_COUNT, LS_C_COUNT_COUNTER, COUNTER },
+        { LS_REC_COUNT, LS_C_COUNT_TIME, TIME },
+        { LS_REC_ATTEMPT, LS_C_ATTEMPT_VM, VM },
+        { LS_REC_ATTEMPT, LS_C_ATTEMPT_START, LOCATION },
+        { LS_REC_ATTEMPT, LS_C_ATTEMPT_STOP, LOCATION },
+        { LS_REC_ATTEMPT, LS_C_ATTEMPT_REASON, STRING },
         { LS_REC_ATTEMPT, LS_C_ATTEMPT_ABOUT, FUNCTION },
 };
 static const uint8_t copied[] = { LS_REC_IRNAMES,   LS_REC_EVENT,      LS_REC_CLOCKS,

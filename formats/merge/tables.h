@@ -1,4 +1,4 @@
-/* What the inputs of a merge share, and the dictionaries of each: see tables.c. */
+/* Tables that the inputs of a merge share, and the dictionaries of each: see tables.c. */
 #ifndef LS_FORMATS_MERGE_TABLES_H
 #define LS_FORMATS_MERGE_TABLES_H
 

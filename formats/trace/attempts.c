@@ -25,9 +25,14 @@ int ls_resolve_attempts(struct ls_reader *r)
                         .start = COL(START) < p->n_locations ? (uint32_t)COL(START) : 0,
                         .stop = COL(STOP) < p->n_locations ? (uint32_t)COL(STOP) : 0,
                         .about = COL(ABOUT) < p->n_functions ? (uint32_t)COL(ABOUT) : 0,
-                        .first_line = (uint32_t)COL(FIRST_LINE), .last_line = (uint32_t)COL(LAST_LINE),
-                        .flags = (uint32_t)COL(FLAGS) & LS_ATTEMPT_FLAGS, .reason = ls_reader_str(r, COL(REASON)),
-                        .count = COL(COUNT), .ns = COL(NS), .bytecodes = COL(BYTECODES) };
+                        .first_line = (uint32_t)COL(FIRST_LINE),
+                        .last_line = (uint32_t)COL(LAST_LINE),
+                        .flags = (uint32_t)COL(FLAGS) & LS_ATTEMPT_FLAGS,
+                        .reason = ls_reader_str(r, COL(REASON)),
+                        .count = COL(COUNT),
+                        .ns = COL(NS),
+                        .bytecodes = COL(BYTECODES)
+                };
         }
         return 0;
 }

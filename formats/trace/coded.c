@@ -7,9 +7,10 @@
 
 #define SLOT_BITS_MIN 10
 #define SLOT_BITS_MAX 16
-#define P_MIN 32u               /* of 65536: what is certain costs a little, what cannot be costs 11 bits */
+#define P_MIN 32u /* of 65536: what is certain costs a little, what cannot be costs 11 bits */
 #define N_MAX 30                /* bits that a slot remembers */
-#define LENGTH_ADAPTIVE 3       /* bits of a number behind its highest that are learnt; those below are not */
+#define LENGTH_ADAPTIVE                                                                            \
+        3 /* bits of a number behind its highest that are learnt; those below are not */
 
 struct slot { uint16_t p, n; };         /* 65536 times the chance of a 1, less 32768; bits seen so
                                          * far */
@@ -94,9 +95,12 @@ static inline int split(struct coder *c, uint32_t p, int bit)
 /* One bit with a chance that is learnt for its context and node. */
 static inline int code_bit(struct coder *c, uint32_t context, uint32_t node, int bit)
 {
-        static const uint16_t rate[N_MAX + 1] = {       /* 65536 / (n + 2) */
-                32768, 21845, 16384, 13107, 10922, 9362, 8192, 7281, 6553, 5957, 5461, 5041, 4681, 4369, 4096, 3855,
-                3640, 3449, 3276, 3120, 2978, 2849, 2730, 2621, 2520, 2427, 2340, 2259, 2184, 2114, 2048 };
+        static const uint16_t rate[N_MAX + 1] = {
+                /* 65536 / (n + 2) */
+                32768, 21845, 16384, 13107, 10922, 9362, 8192, 7281, 6553, 5957, 5461,
+                5041,  4681,  4369,  4096,  3855,  3640, 3449, 3276, 3120, 2978, 2849,
+                2730,  2621,  2520,  2427,  2340,  2259, 2184, 2114, 2048
+        };
         struct slot *s = &c->slots[slot_of(c, context, node)];
         uint32_t p = (uint16_t)(s->p + 32768u), r = rate[s->n];
 

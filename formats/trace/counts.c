@@ -10,7 +10,9 @@
 /* The value of row i of the file, if it is one: its counter has an entry, and it is a number. */
 static int take(const struct ls_reader *r, uint32_t i, uint64_t *ret_counter, struct ls_count *ret)
 {
-        const uint64_t *row = ls_dict_has(&r->dict[LS_REC_COUNT], i) ? ls_dict_row(&r->dict[LS_REC_COUNT], i) : NULL;
+        const uint64_t *row = ls_dict_has(&r->dict[LS_REC_COUNT], i)
+                                      ? ls_dict_row(&r->dict[LS_REC_COUNT], i)
+                                      : NULL;
 
         if (!row || !COL(COUNT, COUNTER) || COL(COUNT, COUNTER) >= r->p->n_counters)
                 return 0;
@@ -75,7 +77,9 @@ int ls_resolve_counters(struct ls_reader *r)
                 p->counters[i].name =
                         row ? ls_reader_str(r, COL(COUNTER, NAME))
                             : (struct ls_str){ LS_LOST_NAME, sizeof(LS_LOST_NAME) - 1 };
-                p->counters[i].process = row && COL(COUNTER, PROCESS) < p->n_processes ? (uint32_t)COL(COUNTER, PROCESS) : 0;
+                p->counters[i].process = row && COL(COUNTER, PROCESS) < p->n_processes
+                                                 ? (uint32_t)COL(COUNTER, PROCESS)
+                                                 : 0;
                 if (row && COL(COUNTER, WHAT) < LS_COUNTER_WHATS)
                         p->counters[i].what = (uint32_t)COL(COUNTER, WHAT);
                 if (row && COL(COUNTER, VM) < p->n_vms)

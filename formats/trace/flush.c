@@ -9,7 +9,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#define RECORD_ROWS 16384u              /* most rows of a definition record, so that chunks can be cut between */
+#define RECORD_ROWS 16384u /* most rows of a definition record, so that chunks can be cut between */
 #define WRITE_WAIT_MS 1000              /* for a pipe that is full and does not block */
 
 /* Which rows: not in the file; not in a checkpoint; all; all but stacks and locations. */
@@ -227,7 +227,9 @@ static int put_dense(struct ls_trace_writer *w, unsigned kind, enum select selec
 static int put_keyed(struct ls_trace_writer *w, unsigned kind, enum select select, uint8_t type)
 {
         struct ls_dict *d = &w->dict[kind];
-        uint8_t want = select == PENDING ? LS_ROW_DIRTY : select == SINCE ? LS_ROW_NEW : LS_ROW_SEEN;
+        uint8_t want = select == PENDING ? LS_ROW_DIRTY
+                       : select == SINCE ? LS_ROW_NEW
+                                         : LS_ROW_SEEN;
         uint32_t ids[1024], n = 0;
         int r;
 

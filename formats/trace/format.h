@@ -9,7 +9,8 @@
 #include "formats/wire/kinds.h"
 
 #define LS_TRACE_MAJOR 1u               /* a reader refuses a greater one */
-#define LS_TRACE_MINOR 1u               /* grows with additions that old readers may skip; 1: LS_SAMPLE_NO_LINE has ended */
+#define LS_TRACE_MINOR                                                                             \
+        1u /* grows with additions that old readers may skip; 1: LS_SAMPLE_NO_LINE has ended */
 
 #define LS_FILE_MAGIC "\x89LST\r\n\x1a\n"       /* 8 bytes; a transfer as text breaks it */
 
@@ -47,7 +48,7 @@ _Static_assert(sizeof(struct ls_chunk_header) == 32, "the chunk header is 32 byt
 #define LS_CHUNK_INDEX       4u         /* extra: empty */
 #define LS_CHUNK_PARITY      5u         /* of older writers: skipped */
 
-#define LS_CHUNKF_ZSTD 0x01u            /* the payload is one zstd frame; else it is stored as it is */
+#define LS_CHUNKF_ZSTD 0x01u /* the payload is one zstd frame; else it is stored as it is */
 #define LS_CHUNKF_END  0x02u            /* the last chunk of a trace that was ended in order */
 
 /* How the values of a column are written. Part of the format. */
@@ -79,15 +80,17 @@ enum ls_encoding {
 /* Samples of a chunk that are coded, if that is shorter: up to two threads at 1 ms. Many more are
  * fewer bytes each with any encoding, and coded ones take ten times as long to read. */
 #define LS_CODED_ROWS   2048u
-#define LS_CODED_STACKS 8192u           /* new stacks of a chunk that are coded: more than a second has of deep ones */
+#define LS_CODED_STACKS                                                                            \
+        8192u /* new stacks of a chunk that are coded: more than a second has of deep ones */
 #define LS_CODED_STACKS_MIN 16u
-#define LS_FACTS_NS     4000000000ull   /* age that makes a chunk of INFO and THREADCPU alone: no news but totals */
+#define LS_FACTS_NS                                                                                \
+        4000000000ull /* age that makes a chunk of INFO and THREADCPU alone: no news but totals */
 #define LS_FLUSH_ROWS   65536u          /* samples that make a chunk: about LS_FLUSH_BYTES */
 #define LS_CHECKPOINT_CHUNKS 64u
 #define LS_ZSTD_SAMPLES 3
 #define LS_ZSTD_DEFINITIONS 12
 #define LS_ZSTD_BRIEF 1
-#define LS_MANY_STACKS 2000u            /* so many since a checkpoint are not repeated by the next */
+#define LS_MANY_STACKS 2000u /* so many since a checkpoint are not repeated by the next */
 
 #define LS_KINDS        37u             /* record kinds are less than this */
 #define LS_COLUMNS_MAX  16u             /* column numbers are 1 to this */

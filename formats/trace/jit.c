@@ -12,8 +12,8 @@
 
 #define COL(KIND, NAME) row[LS_C_##KIND##_##NAME]
 
-#define FRAMES_MAX 128u                 /* inlined frames at a place that are shown: LuaJIT has fewer */
-#define NODES_SPARE (1u << 20)          /* stacks that are made: these, and 8 for each that the file has */
+#define FRAMES_MAX 128u        /* inlined frames at a place that are shown: LuaJIT has fewer */
+#define NODES_SPARE (1u << 20) /* stacks that are made: these, and 8 for each that the file has */
 
 struct place {                          /* a location in machine code */
         uint32_t trace;                 /* index of jittraces */
@@ -38,6 +38,9 @@ struct work {
         uint32_t n_frames, cap_frames;
         struct made_table locations, stacks;
         uint32_t cap_locations, cap_stacks, file_stacks;
+        uint32_t *inlined;              /* by function: that which stands for it where it is
+                                         * inlined, 0 = none yet */
+        uint32_t cap_functions, file_functions;
 };
 
 static int grow(void *array, uint32_t n, uint32_t *cap, size_t size)
@@ -188,7 +191,9 @@ static int read_traces(struct work *w)
         }
         for (uint32_t i = 0; i < w->r->n_maps; i++) {
                 const struct ls_map_piece *m = &w->r->maps[i];
-                struct ls_jittrace *t = &p->jittraces[trace_function(p, m->function) ? w->trace_of[m->function] : 0];
+                struct ls_jittrace *t =
+                        &p->jittraces[trace_function(p, m->function) ? w->trace_of[m->function]
+                                                                     : 0];
 
                 if (t->function && !t->map) {
                         t->map = m->bytes;
@@ -214,6 +219,26 @@ static int add_frame(struct work *w, uint32_t location)
         return 0;
 }
 
+/* A function for a builtin where it is inlined: itself without memory. */
+static uint32_t inlined(struct work *w, uint32_t function)
+{
+        struct ls_function f = w->p->functions[function];
+
+        if (f.kind != LS_FUNC_BUILTIN || function >= w->file_functions)
+                return function;
+        if (!w->inlined)
+                w->inlined = calloc(w->file_functions, sizeof(*w->inlined));
+        if (!w->inlined || (!w->inlined[function] && grow(&w->p->functions, w->p->n_functions,
+                                                          &w->cap_functions, sizeof(f))))
+                return function;
+        if (!w->inlined[function]) {
+                f.flags |= LS_FUNCF_INLINED;
+                w->inlined[function] = w->p->n_functions;
+                w->p->functions[w->p->n_functions++] = f;
+        }
+        return w->inlined[function];
+}
+
 /* Fills the frames of a place; none when there is no map. */
 static int fill_place(struct work *w, struct place *place, uint32_t offset)
 {
@@ -236,9 +261,11 @@ static int fill_place(struct work *w, struct place *place, uint32_t offset)
         for (unsigned i = place->headless ? 1 : 0; !e && i < n && i < FRAMES_MAX; i++) {
                 int known = ls_dict_has(functions, frames[i].function) &&
                             w->p->functions[frames[i].function].kind != LS_FUNC_TRACE;
+                uint32_t function = known ? frames[i].function : w->r->lost_function;
 
-                e = add_frame(w, make_location(w, known ? frames[i].function : w->r->lost_function,
-                                               frames[i].line));
+                e = add_frame(w,
+                              make_location(w, frames[i].inlined ? inlined(w, function) : function,
+                                            frames[i].line));
                 place->n += !e;
         }
         return e;
@@ -265,20 +292,25 @@ static uint32_t start_location(struct work *w, const struct ls_jittrace *t, uint
         struct ls_location start = w->p->locations[t->start];
         uint32_t function = w->p->locations[below].function;
 
-        return make_location(w, function, t->start && start.function == function && function != w->r->lost_function
-                                                  ? start.line : 0);
+        return make_location(w, function,
+                             t->start && start.function == function &&
+                                             function != w->r->lost_function
+                                     ? start.line
+                                     : 0);
 }
 
 /* What is meant by a stack whose innermost frame is in a trace. 0 without memory. */
 static uint32_t meant(struct work *w, uint32_t stack, const struct place *place)
 {
-        const struct ls_stack below = w->p->stacks[w->p->stacks[stack].parent];         /* the table may move */
+        const struct ls_stack below =
+                w->p->stacks[w->p->stacks[stack].parent]; /* the table may move */
         uint32_t base = w->r->jit_moves[below.parent].to,
                  function = w->p->locations[below.location].function;
 
         if (!w->p->stacks[stack].parent)
                 return stack;
-        if (!w->p->locations[w->p->stacks[stack].location].line)        /* the place in the code is not known */
+        if (!w->p->locations[w->p->stacks[stack].location]
+                     .line) /* the place in the code is not known */
                 return make_stack(w, base, make_location(w, function, 0));
         if (!place->n)                  /* nothing is known but the function */
                 return make_stack(w, base,
@@ -316,18 +348,34 @@ static int resolve_stack(struct work *w, uint32_t stack)
         return move->to ? 0 : -ENOMEM;
 }
 
-/* A stack on top of one that has moved. What compiled code has called out to is still in the
- * trace. */
+/* 1 for the builtin that stands for whatever the FFI calls. */
+static int is_ffi_call(const struct ls_function *f)
+{
+        static const char call[] = ".__call";
+        uint32_t n = sizeof(call) - 1;
+
+        return f->kind == LS_FUNC_BUILTIN && f->name.len > n &&
+               !memcmp(f->name.s + f->name.len - n, call, n);
+}
+
+/* A stack on top of one that has moved. What compiled code has called out to is still in the trace;
+ * a C function has the place of the builtin that called it, as it has in the interpreter. */
 static int follow(struct work *w, uint32_t stack)
 {
         const struct ls_stack s = w->p->stacks[stack];
-        const struct ls_jit_move below = w->r->jit_moves[s.parent];
+        struct ls_jit_move below = w->r->jit_moves[s.parent];
         struct ls_jit_move *move = &w->r->jit_moves[stack];
+        uint32_t kind = w->p->functions[w->p->locations[s.location].function].kind;
+        int in_code = kind == LS_FUNC_C && is_trace(w->p, w->p->stacks[s.parent].location);
 
-        if (w->p->functions[w->p->locations[s.location].function].kind == LS_FUNC_NATIVE) {
+        if (kind == LS_FUNC_NATIVE || in_code) {
                 move->trace = below.trace;
                 move->doubt = below.doubt;
         }
+        if (in_code &&
+            is_ffi_call(
+                    &w->p->functions[w->p->locations[w->p->stacks[below.to].location].function]))
+                below.to = w->p->stacks[below.to].parent;
         if (below.to != s.parent)
                 move->to = make_stack(w, below.to, s.location);
         return move->to ? 0 : -ENOMEM;
@@ -338,6 +386,7 @@ static int resolve_stacks(struct work *w)
         struct ls_profile *p = w->p;
         int e = 0;
 
+        w->file_functions = w->cap_functions = p->n_functions;
         w->file_stacks = w->cap_stacks = p->n_stacks;
         w->cap_locations = p->n_locations;
         w->r->jit_moves = calloc(p->n_stacks, sizeof(*w->r->jit_moves));
@@ -349,7 +398,9 @@ static int resolve_stacks(struct work *w)
         w->n_places = w->cap_places = 1;
         for (uint32_t i = 1; !e && i < w->file_stacks; i++) {
                 w->r->jit_moves[i].to = i;
-                e = is_trace(p, p->stacks[i].location) ? resolve_stack(w, i) : p->stacks[i].parent ? follow(w, i) : 0;
+                e = is_trace(p, p->stacks[i].location) ? resolve_stack(w, i)
+                    : p->stacks[i].parent              ? follow(w, i)
+                                                       : 0;
         }
         return e;
 }
@@ -358,6 +409,7 @@ static void work_done(struct work *w)
 {
         ls_jit_maps_free(w->maps);
         free(w->trace_of);
+        free(w->inlined);
         free(w->place_of);
         free(w->places);
         free(w->frames);

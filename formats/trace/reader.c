@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -104,16 +105,24 @@ static int may_be_trace(const char *buf, size_t n)
         return !memcmp(buf, LS_FILE_MAGIC, n < 8 ? n : 8) || memmem(buf, n, &magic, sizeof(magic));
 }
 
+/* A file without a name; memory where rights to make one were given up. */
+static int temporary(void)
+{
+        FILE *f = tmpfile();
+        int fd = f ? dup(fileno(f)) : memfd_create("luasample-stdin", MFD_CLOEXEC), error = -errno;
+
+        if (f)
+                fclose(f);
+        return fd < 0 ? error : fd;
+}
+
 /* A pipe is read into a temporary file first: dictionaries may come after the samples that use
  * them. Takes fd. */
 static int spool(int fd, int *ret_fd)
 {
-        FILE *f = tmpfile();
         char buf[65536];
-        int out = f ? dup(fileno(f)) : -1, r = out < 0 ? -errno : 0, first = 1;
+        int out = temporary(), r = out < 0 ? out : 0, first = 1;
 
-        if (f)
-                fclose(f);
         while (!r) {
                 ssize_t n = read(fd, buf, sizeof(buf));
 
@@ -231,7 +240,9 @@ static int open_profile(int fd, struct ls_profile **ret_profile, const char **re
 
 int ls_profile_open(const char *path, struct ls_profile **ret_profile, const char **ret_error)
 {
-        return open_profile(strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO), ret_profile, ret_error);
+        return open_profile(strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC)
+                                              : dup(STDIN_FILENO),
+                            ret_profile, ret_error);
 }
 
 int ls_profile_open_fd(int fd, struct ls_profile **ret_profile, const char **ret_error)

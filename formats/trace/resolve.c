@@ -267,9 +267,13 @@ static void resolve_process_totals(struct ls_reader *r, struct ls_profile *p)
                 if (!ls_dict_has(&r->dict[LS_REC_PROCESS], COL(PROCTOTALS, PROCESS)))
                         continue;
                 p->processes[COL(PROCTOTALS, PROCESS)].totals = (struct ls_process_totals){
-                        .ticks = COL(PROCTOTALS, TICKS), .samples = COL(PROCTOTALS, SAMPLES),
-                        .lost_ticks = COL(PROCTOTALS, LOST), .cpu_ns = COL(PROCTOTALS, CPU),
-                        .own_ns = COL(PROCTOTALS, OWN), .from_ns = COL(PROCTOTALS, FROM), .to_ns = COL(PROCTOTALS, TO),
+                        .ticks = COL(PROCTOTALS, TICKS),
+                        .samples = COL(PROCTOTALS, SAMPLES),
+                        .lost_ticks = COL(PROCTOTALS, LOST),
+                        .cpu_ns = COL(PROCTOTALS, CPU),
+                        .own_ns = COL(PROCTOTALS, OWN),
+                        .from_ns = COL(PROCTOTALS, FROM),
+                        .to_ns = COL(PROCTOTALS, TO),
                 };
         }
 }

@@ -10,7 +10,7 @@
 /* What the tables may take: a definition can cost less than a byte on disk, but ids that are left
  * out and rows that are all the same cost nothing, so rows count with their memory. Bytes of the
  * payloads, decompressed, are content too, and back more. */
-#define NODE_BYTES 16u                  /* what is made later of a stack or location, of which there are most, */
+#define NODE_BYTES 16u /* what is made later of a stack or location, of which there are most, */
 #define ROW_BYTES 96u                   /* and of any other row */
 #define PIECE_BYTES 32u                 /* of a row of texts or maps, in all */
 #define SPARE (16u << 20)
@@ -251,9 +251,11 @@ static int add_maps(struct ls_reader *r, const struct ls_record *rec)
                 bytes += -(uintptr_t)bytes & 7;
                 if (len)
                         memcpy(bytes, p, len);
-                r->maps[r->n_maps++] = (struct ls_map_piece){
-                        c[LS_C_JITMAP_FUNCTION][i] > UINT32_MAX ? 0 : (uint32_t)c[LS_C_JITMAP_FUNCTION][i],
-                        (uint32_t)len, bytes };
+                r->maps[r->n_maps++] =
+                        (struct ls_map_piece){ c[LS_C_JITMAP_FUNCTION][i] > UINT32_MAX
+                                                       ? 0
+                                                       : (uint32_t)c[LS_C_JITMAP_FUNCTION][i],
+                                               (uint32_t)len, bytes };
         }
         return e;
 }

@@ -326,11 +326,16 @@ void ls_trace_jittrace(struct ls_trace_writer *w, const struct ls_rec_jittrace *
 {
         uint32_t location = start ? ls_trace_location(w, start, rec->start_line) : 0;
         uint64_t row[LS_COLUMNS_MAX] = {
-                [LS_C_JITTRACE_VM] = rec->vm_id, [LS_C_JITTRACE_NUMBER] = rec->number,
-                [LS_C_JITTRACE_ROOT] = rec->root, [LS_C_JITTRACE_PARENT] = rec->parent_id,
-                [LS_C_JITTRACE_EXIT] = rec->parent_exit, [LS_C_JITTRACE_START] = location,
-                [LS_C_JITTRACE_LINK_KIND] = link_kind_name(w, rec->link_kind), [LS_C_JITTRACE_LINK] = rec->link,
-                [LS_C_JITTRACE_ADDRESS] = rec->mcode, [LS_C_JITTRACE_SIZE] = rec->mcode_size,
+                [LS_C_JITTRACE_VM] = rec->vm_id,
+                [LS_C_JITTRACE_NUMBER] = rec->number,
+                [LS_C_JITTRACE_ROOT] = rec->root,
+                [LS_C_JITTRACE_PARENT] = rec->parent_id,
+                [LS_C_JITTRACE_EXIT] = rec->parent_exit,
+                [LS_C_JITTRACE_START] = location,
+                [LS_C_JITTRACE_LINK_KIND] = link_kind_name(w, rec->link_kind),
+                [LS_C_JITTRACE_LINK] = rec->link,
+                [LS_C_JITTRACE_ADDRESS] = rec->mcode,
+                [LS_C_JITTRACE_SIZE] = rec->mcode_size,
                 [LS_C_JITTRACE_FUNCTION] = rec->jit_id,
         };
 
@@ -427,9 +432,13 @@ void ls_trace_region(struct ls_trace_writer *w, int begin, uint32_t thread, uint
 void ls_trace_mark(struct ls_trace_writer *w, uint32_t thread, uint64_t time_ns, uint32_t name)
 {
         ls_trace_event(w, LS_EVENT_MARK, 0);
-        ls_trace_row(w, LS_REC_SPAN, (const uint64_t[LS_COLUMNS_MAX]){
-                [LS_C_SPAN_EVENT] = LS_EVENT_MARK, [LS_C_SPAN_VALUE] = 1, [LS_C_SPAN_PHASE] = LS_SPAN_INSTANT,
-                [LS_C_SPAN_TIME] = time_ns, [LS_C_SPAN_THREAD] = thread, [LS_C_SPAN_NAME] = name });
+        ls_trace_row(w, LS_REC_SPAN,
+                     (const uint64_t[LS_COLUMNS_MAX]){ [LS_C_SPAN_EVENT] = LS_EVENT_MARK,
+                                                       [LS_C_SPAN_VALUE] = 1,
+                                                       [LS_C_SPAN_PHASE] = LS_SPAN_INSTANT,
+                                                       [LS_C_SPAN_TIME] = time_ns,
+                                                       [LS_C_SPAN_THREAD] = thread,
+                                                       [LS_C_SPAN_NAME] = name });
 }
 
 uint32_t ls_trace_counter(struct ls_trace_writer *w, uint32_t process, uint32_t name, uint32_t what,

@@ -15,7 +15,8 @@ enum {
 #undef LS_DIM
 };
 
-#define LS_CHUNK_EVENTS 14u             /* their totals fill the list in a chunk's header: 18 bytes each at most */
+#define LS_CHUNK_EVENTS                                                                            \
+        14u /* their totals fill the list in a chunk's header: 18 bytes each at most */
 
 struct ls_event_total {                 /* of the pending samples */
         uint64_t rows, samples, sum;

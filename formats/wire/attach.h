@@ -12,14 +12,16 @@
 #define LS_ATTACH_ENTRY   "luasample_attach"
 #define LS_ATTACH_STATUS  "luasample_attach_status"
 #define LS_ATTACH_MEMFD   "luasample"
-#define LS_ATTACH_WAY     "/proc/thread-self/"  /* begins the agent's path: /proc/self has no files when the first thread has ended */
+#define LS_ATTACH_WAY                                                                              \
+        "/proc/thread-self/" /* begins the agent's path: /proc/self has no files when the first thread has ended */
 
 /* state, written in the program */
 #define LS_ATTACH_BEGUN     0u
-#define LS_ATTACH_FILES     1u          /* fd_agent and fd_memory are made (or hold an error): waits for go */
+#define LS_ATTACH_FILES 1u /* fd_agent and fd_memory are made (or hold an error): waits for go */
 #define LS_ATTACH_NO_LOAD   2u          /* dlopen failed: error_text may point to its reason */
 #define LS_ATTACH_NO_ENTRY  3u
-#define LS_ATTACH_REFUSED   4u          /* the agent refused: result is why. These three wait for go = 3, or some seconds */
+#define LS_ATTACH_REFUSED                                                                          \
+        4u /* the agent refused: result is why. These three wait for go = 3, or some seconds */
 #define LS_ATTACH_LEFT      5u          /* told to give up, or nobody said go */
 
 struct ls_attach {

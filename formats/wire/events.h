@@ -74,7 +74,7 @@ static inline int ls_event_is_asked(uint64_t number)
         return k && k->asked == number;
 }
 
-#define LS_EVENT_NAMES 128u
+#define LS_EVENT_NAMES 192u
 /* "cpu, wall, suspended": the names of those that is() takes. Returns names. */
 static inline char *ls_event_names(int (*is)(uint64_t number), char names[LS_EVENT_NAMES])
 {

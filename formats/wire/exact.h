@@ -21,8 +21,9 @@
 #define LS_EXACT_CELLS    (LS_EXACT_COUNTERS + 8 * LS_EXACT_COUNTERS_MOST)
 #define LS_EXACT_SIZE     (LS_EXACT_CELLS + 2 * LS_EXACT_WINDOW)
 
-/* What is wanted: which bytecodes are executed, or how often, in compiled code too. */
-enum ls_exact_want { LS_EXACT_NOTHING, LS_EXACT_COVERAGE, LS_EXACT_ALL };
+/* What is wanted: which bytecodes are executed, or how often, in compiled code too; or the time of
+ * calls, with nothing compiled. */
+enum ls_exact_want { LS_EXACT_NOTHING, LS_EXACT_COVERAGE, LS_EXACT_ALL, LS_EXACT_TIME };
 
 struct ls_exact_head {
         uint64_t low;                   /* address that the first cell belongs to */
@@ -32,6 +33,13 @@ struct ls_exact_head {
                                          * counted */
         _Atomic uint64_t lost;          /* traces and functions that are not in the log, for want of
                                          * memory */
+        /* LS_EXACT_TIME: times are in units of its clock, the processor's time stamp counter, or
+         * ns where that does not run evenly. */
+        uint64_t clock_begin;           /* 0 = they are ns */
+        uint64_t clock_begin_ns;        /* the same instant, CLOCK_MONOTONIC */
+        uint64_t in_callee, in_caller;  /* what watching a call costs, that its own time and its
+                                         * caller's have, in 1/LS_EXACT_COST of a unit */
+        _Atomic uint32_t nodes;
 };
 
 enum ls_exact_kind {
@@ -41,6 +49,7 @@ enum ls_exact_kind {
                                          * instruction */
         LS_EXACT_TRACE,                 /* struct ls_exact_trace, then its arrays */
         LS_EXACT_CALLS,                 /* struct ls_exact_calls */
+        LS_EXACT_NODE,                  /* struct ls_exact_node */
 };
 
 struct ls_exact_rec {
@@ -89,6 +98,21 @@ struct ls_exact_calls {
         uint64_t times;
 };
 
+#define LS_EXACT_COST 256
+
+/* Calls of a function on one path of callers. The agent goes on counting in the record. */
+#define LS_EXACT_TOOK 64u
+struct ls_exact_node {
+        struct ls_exact_rec rec;
+        uint32_t id;                    /* from 1 in the process: greater than its parent's */
+        uint32_t parent;                /* 0 = no function of Lua's called it */
+        uint32_t proto, pad;
+        uint64_t calls, made;           /* of it; and by it, of other nodes or of itself */
+        uint64_t self;                  /* its own time, with what watching costs */
+        uint64_t longest;               /* call, with what it called, less what watching costs */
+        uint64_t took[LS_EXACT_TOOK];   /* how many calls took 2^i and less than 2^(i + 1) */
+};
+
 /* What is left of an instruction in a trace's code: how often the trace was entered and how often
  * its loop ran is counted, and each exit. The rest follows. */
 enum {
@@ -100,7 +124,7 @@ enum {
         LS_EXACT_COUNTS_RETURN = 8,     /* a return that is done from the trace's own copy has a
                                          * counter */
 };
-#define LS_EXACT_UNKNOWN UINT32_MAX     /* in place of a prototype's id: a function that is not Lua's */
+#define LS_EXACT_UNKNOWN UINT32_MAX /* in place of a prototype's id: a function that is not Lua's */
 
 struct ls_exact_event { uint32_t proto, pos; };
 

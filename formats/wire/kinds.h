@@ -35,8 +35,14 @@ enum ls_loss {
 };
 
 /* The columns of losses.def as bits by enum ls_loss. */
-enum ls_loss_is { LS_LOSS_IS_ticks = 1, LS_LOSS_IS_note = 0, LS_LOSS_IN_ticks = 1, LS_LOSS_IN_things = 0, LS_LOSS_OF_stack = 1,
-                  LS_LOSS_OF_none = 0 };
+enum ls_loss_is {
+        LS_LOSS_IS_ticks = 1,
+        LS_LOSS_IS_note = 0,
+        LS_LOSS_IN_ticks = 1,
+        LS_LOSS_IN_things = 0,
+        LS_LOSS_OF_stack = 1,
+        LS_LOSS_OF_none = 0
+};
 enum ls_losses {
         /* weight that is missing from the samples */
 #define LS_LOSS(NAME, key, unit, counted, part, label) | LS_LOSS_IS_##unit << LS_LOSS_##NAME
@@ -75,6 +81,9 @@ enum ls_function_kind {
 #define LS_FUNCF_MAIN   0x01    /* the main chunk of its source */
 #define LS_FUNCF_VARARG 0x02
 #define LS_FUNCF_LOADED 0x04    /* of a chunk that came from a string, not from a file */
+#define LS_FUNCF_INLINED                                                                           \
+        0x80 /* a builtin that compiled code has as instructions of its own; of readers, in no
+              * file */
 #define LS_FUNCF_NOJIT  0x08    /* the program forbids that it is compiled: jit.off(function) */
 
 /* How good a name is: a higher rank replaces a lower one. */
@@ -86,13 +95,16 @@ enum ls_name_rank {
 };
 
 /* Flags of a sample. */
-#define LS_SAMPLE_CONT        0x01 /* in the file: same sample as the row before, another VM state's share */
+#define LS_SAMPLE_CONT                                                                             \
+        0x01 /* in the file: same sample as the row before, another VM state's share */
 #define LS_SAMPLE_MIDDLE_CUT  0x02
 #define LS_SAMPLE_IN_REGION   0x04 /* between luasample.start() and stop() in the program */
 #define LS_SAMPLE_STATE_GUESS 0x08 /* VM states are the first tick's */
-#define LS_SAMPLE_NO_LINE     0x10 /* the leaf's line is not known of compiled ticks (--scope f or none). In rings, and in
+#define LS_SAMPLE_NO_LINE                                                                          \
+        0x10 /* the leaf's line is not known of compiled ticks (--scope f or none). In rings, and in
                                     * files of minor version 0; later ones have a location with line 0 */
-#define LS_SAMPLE_OFF_CPU     0x20 /* wall time in which the thread did not run: it was blocked, or waited for a processor */
+#define LS_SAMPLE_OFF_CPU                                                                          \
+        0x20 /* wall time in which the thread did not run: it was blocked, or waited for a processor */
 
 #define LS_SAMPLE_BLOCKED     0x40 /* luasample stack: the thread was blocked in the kernel */
 #define LS_SAMPLE_SUSPENDED   0x80 /* luasample stack: a coroutine that nobody runs */
@@ -131,7 +143,14 @@ enum ls_gc_phase {
 };
 
 /* What a counter of the trace counts: the program's own number, or of a VM. */
-enum ls_counter_what { LS_COUNTER_OWN, LS_COUNTER_HEAP, LS_COUNTER_THRESHOLD, LS_COUNTER_PHASE, LS_COUNTER_CYCLES, LS_COUNTER_WHATS };
+enum ls_counter_what {
+        LS_COUNTER_OWN,
+        LS_COUNTER_HEAP,
+        LS_COUNTER_THRESHOLD,
+        LS_COUNTER_PHASE,
+        LS_COUNTER_CYCLES,
+        LS_COUNTER_WHATS
+};
 
 enum ls_timer { LS_TIMER_PERF, LS_TIMER_HELPER, LS_TIMER_CPUTIME };
 

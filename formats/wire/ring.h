@@ -154,7 +154,7 @@ struct ls_rec_vm {                      /* VM */
         uint32_t pad;
 };
 _Static_assert(sizeof(struct ls_rec_vm) == 16, "VM is 16 bytes");
-#define LS_VMF_PROBED 0x01              /* its layout was probed and verified: stacks are read raw */
+#define LS_VMF_PROBED 0x01 /* its layout was probed and verified: stacks are read raw */
 #define LS_VMF_JIT    0x02              /* has a JIT compiler */
 
 struct ls_rec_coroutine {               /* COROUTINE: 0 is the main one, sent for others before
@@ -257,8 +257,11 @@ struct ls_rec_sample {                  /* SAMPLE */
                                          * it has from here on; with LS_LIKE_PLACE the stack of that
                                          * number. 0 = none. Of an allocation: its number in the
                                          * process, 0 = its end is not told */
+        uint32_t callee_id;             /* FUNCTION of the C function that the code of the trace has
+                                         * called through the FFI, 0 = none is known */
+        uint32_t pad;
 };
-_Static_assert(sizeof(struct ls_rec_sample) == 96, "SAMPLE is 96 bytes");
+_Static_assert(sizeof(struct ls_rec_sample) == 104, "SAMPLE is 104 bytes");
 #define LS_JIT_NO_OFFSET UINT32_MAX
 
 /* A sample without a stack of its own, as the watcher of blocked threads sends: it has no frames,
@@ -325,7 +328,8 @@ struct ls_rec_jittrace {
 };
 _Static_assert(sizeof(struct ls_rec_jittrace) == 88, "JITTRACE is 88 bytes");
 #define LS_JITF_MAP 0x01                /* events were recorded: a map can be made */
-#define LS_JITF_SNAPSHOTS 0x02          /* they are the bytecodes of its snapshots: nobody watched while it was recorded */
+#define LS_JITF_SNAPSHOTS                                                                          \
+        0x02 /* they are the bytecodes of its snapshots: nobody watched while it was recorded */
 
 struct ls_jit_event {                   /* a bytecode as it was recorded */
         uint16_t ref;                   /* IR reference reached before it, less 0x8000 */

@@ -9,7 +9,7 @@
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 13u
+#define LS_SHM_VERSION 14u
 #define LS_SHM_COUNTERS 4096u           /* offset of the counters, struct ls_counter[LS_COUNTERS] */
 /* Offset of the rings: see ls_ring_offset. */
 #define LS_SHM_RINGS   (LS_SHM_COUNTERS + LS_COUNTERS * sizeof(struct ls_counter))
@@ -45,14 +45,29 @@ _Static_assert(sizeof(struct ls_child_exec) == 248, "child slot is 248 bytes");
 #define LS_AGENT_DONE     4u            /* the VM was closed or the process ended normally */
 
 /* How the watcher gets at the stacks of blocked threads (outside.h): its word to the recorder. */
-enum ls_watching { LS_WATCH_NONE, LS_WATCH_STACKS, LS_WATCH_FORBIDDEN, LS_WATCH_UNREADABLE, LS_WATCH_CLASH,
-                   LS_WATCH_NO_TIMES, LS_WATCH_NO_FILES };
+enum ls_watching {
+        LS_WATCH_NONE,
+        LS_WATCH_STACKS,
+        LS_WATCH_FORBIDDEN,
+        LS_WATCH_UNREADABLE,
+        LS_WATCH_CLASH,
+        LS_WATCH_NO_TIMES,
+        LS_WATCH_NO_FILES
+};
 
 /* Attached: before the agent puts jumps at entries of functions the recorder sees to it that no
  * thread is in the middle of what the jumps replace. The agent wants that, and the recorder, which
  * may be busy, is ready for it; then the agent closes the entries and asks, the recorder answers,
  * the agent claims what it was given, and lets go. */
-enum ls_hold { LS_HOLD_NONE, LS_HOLD_WANTED, LS_HOLD_READY, LS_HOLD_ASKED, LS_HOLD_HELD, LS_HOLD_CLAIMED, LS_HOLD_REFUSED };
+enum ls_hold {
+        LS_HOLD_NONE,
+        LS_HOLD_WANTED,
+        LS_HOLD_READY,
+        LS_HOLD_ASKED,
+        LS_HOLD_HELD,
+        LS_HOLD_CLAIMED,
+        LS_HOLD_REFUSED
+};
 #define LS_HOLD_RANGES 8u
 struct ls_hold_range {                  /* no thread may be behind at, and before its end */
         uint64_t at;

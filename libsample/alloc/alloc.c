@@ -38,7 +38,8 @@ struct slot {
         struct ls_draw draw;
         struct ls_blocks *blocks;       /* that were sampled and are not freed */
 } __attribute__((aligned(64)));
-_Static_assert(sizeof(struct slot) == 64 && offsetof(struct slot, inner) == 8, "as the stubs have it");
+_Static_assert(sizeof(struct slot) == 64 && offsetof(struct slot, inner) == 8,
+               "as the stubs have it");
 
 #define SLOTS 4096
 _Static_assert(SLOTS == LS_VMS_MOST, "a slot for each VM");
@@ -88,7 +89,9 @@ static struct slot *slot_of(const void *f)
 {
         uintptr_t at = (uintptr_t)f - (uintptr_t)stubs;
 
-        return at < sizeof(stubs[0]) * 2 * SLOTS && at % sizeof(stubs[0]) == 0 ? &slots[at / sizeof(stubs[0]) % SLOTS] : NULL;
+        return at < sizeof(stubs[0]) * 2 * SLOTS && at % sizeof(stubs[0]) == 0
+                       ? &slots[at / sizeof(stubs[0]) % SLOTS]
+                       : NULL;
 }
 
 static _Atomic(void *) *word_of(const char *global)
@@ -108,7 +111,8 @@ static const lua_State *running(const struct ls_vm *vm, const char *global)
 
 /* Reads the stack: links are whole, since base and pc are saved before anything that may fail, as
  * an allocation may. */
-static int read_stack(struct ls_thread *t, struct slot *s, const lua_State *L, const uint64_t *at, struct ls_moment *m)
+static int read_stack(struct ls_thread *t, struct slot *s, const lua_State *L, const uint64_t *at,
+                      struct ls_moment *m)
 {
         struct ls_walk *w = &t->sampler->walks[t->sampler->current];
         const char *global = s->global;
@@ -142,7 +146,8 @@ static int tell(struct ls_thread *t, struct ls_blocks *blocks, uint32_t vm_id)
 
         if (!vm_id && !rec.n)
                 return 0;
-        body = ls_ring_reserve(t->ring, LS_REC_FREE, sizeof rec + rec.n * sizeof *blocks->freed, LS_RESERVE_DEFINITION);
+        body = ls_ring_reserve(t->ring, LS_REC_FREE, sizeof rec + rec.n * sizeof *blocks->freed,
+                               LS_RESERVE_DEFINITION);
         if (!body)
                 return -1;
         memcpy(body, &rec, sizeof rec);
@@ -195,7 +200,8 @@ static uint32_t send(struct ls_thread *t, struct slot *s, struct ls_vm *vm, cons
         ls_tick_heap(t, &t->sampler->walks[t->sampler->current].guard, vm, s->global,
                      ticks.time_ns);
         ls_sample_background(t, NULL, 0);
-        atomic_fetch_add_explicit(&ls_agent.shm->own_hook_ns, ls_now_ns() - ticks.time_ns, memory_order_relaxed);
+        atomic_fetch_add_explicit(&ls_agent.shm->own_hook_ns, ls_now_ns() - ticks.time_ns,
+                                  memory_order_relaxed);
         return error ? 0 : ticks.place;
 }
 
@@ -229,7 +235,8 @@ static int begin(const struct slot *s, const struct ls_vm *vm, struct ls_thread 
 /* What the call has done to blocks that are followed: p, which was osize bytes, is block now, of
  * nsize bytes; id: the number that it has got, 0 = it was not sampled. One that is made smaller
  * stays the same. */
-static void follow(struct ls_blocks *blocks, const void *p, size_t osize, const void *block, size_t nsize, uint32_t id)
+static void follow(struct ls_blocks *blocks, const void *p, size_t osize, const void *block,
+                   size_t nsize, uint32_t id)
 {
         uint32_t old = p && (block || !nsize) ? ls_blocks_take(blocks, p) : 0;
 
@@ -244,8 +251,8 @@ static void follow(struct ls_blocks *blocks, const void *p, size_t osize, const 
 /* The count has ended at this allocation, or the block may be one that is followed; at: the place
  * of its return address in the C stack. A block that grows may be the Lua stack, which is read
  * before it moves. One that cannot be had is no allocation. */
-__attribute__((used, noinline)) static void *slow(void *ud, void *p, size_t osize, size_t nsize, struct slot *s,
-                                                  const uint64_t *at)
+__attribute__((used, noinline)) static void *slow(void *ud, void *p, size_t osize, size_t nsize,
+                                                  struct slot *s, const uint64_t *at)
 {
         alloc_fn inner = atomic_load_explicit(&s->inner, memory_order_acquire);
         int saved = errno, in = ls_control_pass_vm(), sends = 0;
@@ -278,7 +285,8 @@ __attribute__((used, noinline)) static void *slow(void *ud, void *p, size_t osiz
 }
 
 /* Where frees are followed, too. */
-__attribute__((used)) static void *live(void *ud, void *p, size_t osize, size_t nsize, struct slot *s, const uint64_t *at)
+__attribute__((used)) static void *live(void *ud, void *p, size_t osize, size_t nsize,
+                                        struct slot *s, const uint64_t *at)
 {
         if (nsize > osize) {
                 s->left -= (int64_t)nsize;

@@ -104,7 +104,8 @@ int ls_blocks_add(struct ls_blocks *l, const void *p, uint32_t id)
 
 uint32_t ls_blocks_take(struct ls_blocks *l, const void *p)
 {
-        uint32_t hole = place(l, (uintptr_t)p), bit = ls_blocks_bit((uintptr_t)p), mask = l->room - 1;
+        uint32_t hole = place(l, (uintptr_t)p), bit = ls_blocks_bit((uintptr_t)p),
+                 mask = l->room - 1;
         uint32_t id = l->table[hole].id;
 
         if (!l->table[hole].at)

@@ -18,8 +18,13 @@ static double minus_log(uint64_t x)
         uint64_t bits = x << 1 | 1;
         int zeros = __builtin_clzll(bits);
         double m = (double)(bits << zeros) / 0x1p63, s = (m - 1) / (m + 1), s2 = s * s;
-        double sum = 1 + s2 * (1.0 / 3 + s2 * (1.0 / 5 + s2 * (1.0 / 7 + s2 * (1.0 / 9 + s2 * (1.0 / 11 + s2 * (1.0 / 13 +
-                     s2 * (1.0 / 15 + s2 / 17)))))));
+        double sum = 1 +
+                     s2 * (1.0 / 3 +
+                           s2 * (1.0 / 5 +
+                                 s2 * (1.0 / 7 +
+                                       s2 * (1.0 / 9 +
+                                             s2 * (1.0 / 11 +
+                                                   s2 * (1.0 / 13 + s2 * (1.0 / 15 + s2 / 17)))))));
 
         return (zeros + 1) * 0.69314718055994530942 - 2 * s * sum;
 }

@@ -22,7 +22,8 @@ static uint32_t cut(size_t len)
 static void send_region(struct ls_thread *t, int begin, const char *name, size_t len)
 {
         struct ls_rec_region rec = { ls_now_ns(), ls_thread_cpu_ns(), (uint32_t)begin, cut(len) };
-        char *body = ls_ring_reserve(t->ring, LS_REC_REGION, sizeof rec + rec.name_len, LS_RESERVE_DEFINITION);
+        char *body = ls_ring_reserve(t->ring, LS_REC_REGION, sizeof rec + rec.name_len,
+                                     LS_RESERVE_DEFINITION);
 
         if (!body)
                 return;

@@ -19,7 +19,8 @@
 static struct ls_counter *find(struct ls_counter *all, uint32_t n, const char *name, uint32_t len)
 {
         for (uint32_t i = 0; i < n && i < LS_COUNTERS; i++)
-                if (atomic_load_explicit(&all[i].named, memory_order_acquire) == len + 1 && !memcmp(all[i].name, name, len))
+                if (atomic_load_explicit(&all[i].named, memory_order_acquire) == len + 1 &&
+                    !memcmp(all[i].name, name, len))
                         return &all[i];
         return NULL;
 }
@@ -65,7 +66,8 @@ static void say_full(const struct ls_shm *shm)
         static _Atomic uint64_t said;
 
         if (atomic_exchange(&said, shm->generation) != shm->generation)
-                ls_agent_notice("the program has more than %u counters: those that came later are not recorded",
+                ls_agent_notice("the program has more than %u counters: those that came later are "
+                                "not recorded",
                                 LS_COUNTERS);
 }
 
@@ -93,7 +95,8 @@ int ls_control_counter(const char *name, size_t len, double value)
 
         if (!isfinite(value) || !ls_control_come_in())
                 return 0;
-        done = count(ls_agent.shm, name, len < LS_COUNTER_NAME ? (uint32_t)len : LS_COUNTER_NAME, value);
+        done = count(ls_agent.shm, name, len < LS_COUNTER_NAME ? (uint32_t)len : LS_COUNTER_NAME,
+                     value);
         ls_control_go_out();
         return done;
 }

@@ -15,11 +15,15 @@ static __thread struct { char *text; size_t room; } spare
         __attribute__((tls_model("initial-exec")));    /* buffer of the last load, for the next
                                                         * one */
 
-int ls_load_text_begin(struct ls_load_text *load, ls_reader reader, void *data, const char *chunkname)
+int ls_load_text_begin(struct ls_load_text *load, ls_reader reader, void *data,
+                       const char *chunkname)
 {
-        if (!ls_agent_live() || !ls_thread_own || !ls_agent.shm->want_text || !chunkname || chunkname[0] != '=')
+        if (!ls_agent_live() || !ls_thread_own || !ls_agent.shm->want_text || !chunkname ||
+            chunkname[0] != '=')
                 return 0;
-        *load = (struct ls_load_text){ .reader = reader, .data = data, .text = spare.text, .room = spare.room };
+        *load = (struct ls_load_text){
+                .reader = reader, .data = data, .text = spare.text, .room = spare.room
+        };
         spare.text = NULL;
         spare.room = 0;
         return 1;

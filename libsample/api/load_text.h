@@ -20,7 +20,8 @@ struct ls_load_text {                   /* one load under way; on the stack of t
 
 /* 1 when the text of a chunk of this name is worth keeping: then lua_loadx gets ls_load_text_read
  * and &load in place of the program's reader, and ls_load_text_end follows. */
-int ls_load_text_begin(struct ls_load_text *load, ls_reader reader, void *data, const char *chunkname);
+int ls_load_text_begin(struct ls_load_text *load, ls_reader reader, void *data,
+                       const char *chunkname);
 const char *ls_load_text_read(lua_State *L, void *load, size_t *size);
 /* error: what lua_loadx returned. */
 void ls_load_text_end(struct ls_load_text *load, const char *chunkname, int error);

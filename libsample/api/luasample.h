@@ -87,7 +87,9 @@ static inline const struct luasample_api *luasample_agent(void)
         looked = __atomic_exchange_n(&luasample_found.looked, now, __ATOMIC_RELAXED);
         if (looked == now)
                 return NULL;
-        if (!looked && (api = luasample_take((void *)0 /* RTLD_DEFAULT, which not all programs may name */)) != NULL)
+        if (!looked &&
+            (api = luasample_take((void *)0 /* RTLD_DEFAULT, which not all programs may name */)) !=
+                    NULL)
                 return api;
         library = dlopen("libsample.so", RTLD_NOW | RTLD_NOLOAD);
         return library ? luasample_take(library) : NULL;
@@ -97,7 +99,8 @@ static inline const struct luasample_api *luasample_agent(void)
  * (a path from the root; anything else: none), else of the first one in PATH. */
 static inline const struct luasample_api *luasample_load(void)
 {
-        static const char *const places[] = { "/libsample/", "/../lib/luasample/", "/../lib64/luasample/",
+        static const char *const places[] = { "/libsample/", "/../lib/luasample/",
+                                              "/../lib64/luasample/",
                                               "/../lib/x86_64-linux-gnu/luasample/" };
         const char *own = getenv("LUASAMPLE"), *dir = own ? own : getenv("PATH");
         const char *end = own ? strrchr(own, '/') : NULL;
@@ -109,7 +112,9 @@ static inline const struct luasample_api *luasample_load(void)
                 return NULL;
         for (; dir && *dir; dir += n + (dir[n] == ':')) {
                 n = !own ? strcspn(dir, ":") : end ? (size_t)(end - own) : 0;
-                for (i = 0; *dir == '/' && n + 64 < sizeof(path) && i < sizeof(places) / sizeof(*places); i++) {
+                for (i = 0;
+                     *dir == '/' && n + 64 < sizeof(path) && i < sizeof(places) / sizeof(*places);
+                     i++) {
                         memcpy(path, dir, n);
                         strcpy(path + n, places[i]);
                         strcat(path, "libsample.so");

@@ -169,7 +169,8 @@ static void add_lua(lua_State *L)
         struct ls_vm_labels *labels = ls_labels_of(L);
 
         push_zone(L);
-        if (vm && vm->lent && vm->zones && !vm->zones->names)        /* LuaJIT's own, from before: its stack is in itself */
+        if (vm && vm->lent && vm->zones &&
+            !vm->zones->names) /* LuaJIT's own, from before: its stack is in itself */
                 vm->zones->names = ls_lua.lua_topointer(L, -1);
         if (ls_lua.luaL_loadbuffer(L, ls_module_lua, ls_module_lua_len, "=luasample"))
                 ls_lua.lua_error(L);

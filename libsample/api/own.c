@@ -31,7 +31,7 @@
 #include "libsample/recording/preload.h"
 
 #define WORDS_MOST 64u
-#define MEETS_MS 10000                  /* for the recorder to say who it is: it is only loaded meanwhile */
+#define MEETS_MS 10000 /* for the recorder to say who it is: it is only loaded meanwhile */
 #define RECORDS_MS 60000                /* to be at work, and to end */
 #define PARENT_FD 3
 #define PARENT_FD_TEXT "3"
@@ -57,7 +57,9 @@ static int find_in_path(char path[PATH_MAX])
 
         for (size_t n; dir && *dir; dir += n + (dir[n] == ':')) {
                 n = strcspn(dir, ":");
-                if (*dir == '/' && snprintf(path, PATH_MAX, "%.*s/luasample", (int)n, dir) < PATH_MAX && is_program(path))
+                if (*dir == '/' &&
+                    snprintf(path, PATH_MAX, "%.*s/luasample", (int)n, dir) < PATH_MAX &&
+                    is_program(path))
                         return 0;
         }
         return -ENOENT;
@@ -66,13 +68,19 @@ static int find_in_path(char path[PATH_MAX])
 /* $LUASAMPLE; beside this library, where it was built and where it was installed; in PATH. */
 static int find_program(char path[PATH_MAX])
 {
-        static const char *const beside[] = { "../luasample", "../../bin/luasample", "../../../bin/luasample" };
-        const char *named = secure_getenv("LUASAMPLE"), *library = ls_preload.library, *slash = strrchr(library, '/');
+        static const char *const beside[] = { "../luasample", "../../bin/luasample",
+                                              "../../../bin/luasample" };
+        const char *named = secure_getenv("LUASAMPLE"), *library = ls_preload.library,
+                   *slash = strrchr(library, '/');
 
         if (named)
-                return snprintf(path, PATH_MAX, "%s", named) < PATH_MAX && *named == '/' && is_program(named) ? 0 : -ENOENT;
+                return snprintf(path, PATH_MAX, "%s", named) < PATH_MAX && *named == '/' &&
+                                       is_program(named)
+                               ? 0
+                               : -ENOENT;
         for (unsigned i = 0; slash && i < sizeof beside / sizeof *beside; i++)
-                if (snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - library), library, beside[i]) < PATH_MAX &&
+                if (snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - library), library,
+                             beside[i]) < PATH_MAX &&
                     is_program(path))
                         return 0;
         return find_in_path(path);
@@ -88,7 +96,8 @@ static void become(const char *program, const char **words, int parent)
 
         for (int sig = 1; sig < NSIG; sig++)    /* the program's handlers are not for here; what it
                                                  * ignores stays so */
-                if (sigaction(sig, NULL, &old) == 0 && old.sa_handler != SIG_IGN && old.sa_handler != SIG_DFL)
+                if (sigaction(sig, NULL, &old) == 0 && old.sa_handler != SIG_IGN &&
+                    old.sa_handler != SIG_DFL)
                         sigaction(sig, &byself, NULL);
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
@@ -170,7 +179,8 @@ static int meet(int fd, char *why, size_t size)
                 return n < 0 ? n : -ECHILD;
         }
         prctl(PR_SET_PTRACER, (unsigned long)pid, 0, 0, 0);
-        n = send(fd, "\n", 1, MSG_NOSIGNAL) == 1 ? hear(fd, 0, RECORDS_MS, text, sizeof text) : -EPIPE;
+        n = send(fd, "\n", 1, MSG_NOSIGNAL) == 1 ? hear(fd, 0, RECORDS_MS, text, sizeof text)
+                                                 : -EPIPE;
         prctl(PR_SET_PTRACER, 0, 0, 0, 0);
         ok = n >= 3 && !strcmp(text + n - 3, "ok\n");
         if (ok) {
@@ -185,9 +195,11 @@ static int meet(int fd, char *why, size_t size)
 }
 
 /* "record" and its words; room for WORDS_MOST. Returns 0 or -E2BIG. */
-static int fill_words(const char **words, const char *file, const char *const *options, const char *pid)
+static int fill_words(const char **words, const char *file, const char *const *options,
+                      const char *pid)
 {
-        static const char *const first[] = { "luasample", "record", "--parent", PARENT_FD_TEXT, "-q", "-p" };
+        static const char *const first[] = { "luasample",    "record", "--parent",
+                                             PARENT_FD_TEXT, "-q",     "-p" };
         unsigned n = sizeof first / sizeof *first;
 
         memcpy(words, first, sizeof first);
@@ -212,7 +224,8 @@ static int begin(const char *file, const char *const *options, char *why, size_t
         if (err < 0)
                 return 0;               /* not installed */
         snprintf(pid, sizeof pid, "%d", (int)getpid());
-        err = strlen(file) < sizeof own.trace ? fill_words(words, file, options, pid) : -ENAMETOOLONG;
+        err = strlen(file) < sizeof own.trace ? fill_words(words, file, options, pid)
+                                              : -ENAMETOOLONG;
         if (!err && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
                 err = -errno;
         if (!err) {
@@ -237,7 +250,8 @@ static int take(void)
 }
 
 /* Exported for luasample.lua. */
-LS_EXPORT int luasample_agent_begin(const char *file, const char *const *options, char *why, int size)
+LS_EXPORT int luasample_agent_begin(const char *file, const char *const *options, char *why,
+                                    int size)
 {
         int saved = errno, r = 0;
         char text[8];
@@ -265,7 +279,8 @@ const char *ls_own_trace(void)
 
 int ls_own_is_at_work(void)
 {
-        return ls_agent_live() && ls_agent.attached && atomic_load(&own.pid) && atomic_load(&own.begun_by) == getpid() &&
+        return ls_agent_live() && ls_agent.attached && atomic_load(&own.pid) &&
+               atomic_load(&own.begun_by) == getpid() &&
                (uint32_t)atomic_load(&own.pid) == ls_agent.shm->recorder_pid;
 }
 
@@ -276,7 +291,8 @@ int ls_own_end(void)
         if (!ls_own_is_at_work() || !take())
                 return 0;
         fd = (int)syscall(SYS_pidfd_open, atomic_load(&own.pid), 0);
-        if (fd >= 0 && !ls_shm_recorder_has_ended(ls_agent.shm) && syscall(SYS_pidfd_send_signal, fd, SIGINT, NULL, 0) == 0) {
+        if (fd >= 0 && !ls_shm_recorder_has_ended(ls_agent.shm) &&
+            syscall(SYS_pidfd_send_signal, fd, SIGINT, NULL, 0) == 0) {
                 uint64_t until = ls_now_ns() + (uint64_t)RECORDS_MS * 1000000u, now;
                 struct pollfd p = { .fd = fd, .events = POLLIN };
 

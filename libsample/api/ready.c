@@ -15,7 +15,8 @@ static struct ls_ready_slot *slot_of(struct ls_vm_ready *ready, const lua_State 
         struct ls_ready_slot *best = NULL;
 
         for (uint32_t i = 0; i < LS_READY_PROBES; i++) {
-                struct ls_ready_slot *slot = &ready->slots[(ls_ready_hash(L) + i) & (LS_READY_SLOTS - 1)];
+                struct ls_ready_slot *slot =
+                        &ready->slots[(ls_ready_hash(L) + i) & (LS_READY_SLOTS - 1)];
 
                 if (atomic_load(&slot->L) == L)
                         return slot;

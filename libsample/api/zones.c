@@ -10,60 +10,12 @@
 #include "libsample/lua_debug.h"
 #include "libsample/pages.h"
 
-/* Behaves as LuaJIT's jit.zone: a call pushes, or pops and returns; get, flush. Beside it a second
- * stack is kept, of zone and running coroutine (the low half of its address, read from the VM's own
- * memory through the FFI: operations that compile as the push itself does). When coroutines take
- * turns a pop takes another's zone from LuaJIT's one stack; from the second one it takes the last
- * zone of the coroutine that pops. Without the FFI there is no second stack. The chunk is named
- * after the file that require would have found, and its lines are where that file has them, so that
- * error messages are the same. */
-static const char module_source[] =
-        "local own, cur, names = ... local ok, ffi = pcall(require, 'ffi') if not ok then return end\n"
-        "own, cur = ffi.cast('int32_t *', own), ffi.cast('int32_t *', cur)\n"
-        "local function unmix(n, co)\n"
-        "  for i = n, 1, -1 do if own[i] == co then\n"
-        "    for j = i, n - 1 do own[j], names[j] = own[j + 1], names[j + 1] end own[0] = n - 1 return end end\n"
-        "  if n > 0 then own[0] = n - 1 end\n"
-        "end\n"
-        "local remove = table.remove\n"
-        "\n"
-        "return setmetatable({\n"
-        "  flush = function(t)\n"
-        "    for i = #t, 1, -1 do t[i] = nil end own[0] = 0\n"
-        "  end,\n"
-        "  get = function(t)\n"
-        "    return t[#t]\n"
-        "  end\n"
-        "}, {\n"
-        "  __call = function(t, zone)\n"
-        "    if zone then\n"
-        "      t[#t + 1] = zone local n = own[0] + 1 if n < 16384 then names[n] = zone own[n] = cur[0] own[0] = n end\n"
-        "    else local n = own[0] if own[n] == cur[0] then own[0] = n - 1 else unmix(n, cur[0]) end\n"
-        "      return (assert(remove(t), 'empty zone stack'))\n"
-        "    end\n"
-        "  end\n"
-        "})\n";
-/* The same without the FFI. */
-static const char plain_source[] =
-        "local remove = table.remove\n"
-        "\n"
-        "return setmetatable({\n"
-        "  flush = function(t)\n"
-        "    for i = #t, 1, -1 do t[i] = nil end\n"
-        "  end,\n"
-        "  get = function(t)\n"
-        "    return t[#t]\n"
-        "  end\n"
-        "}, {\n"
-        "  __call = function(t, zone)\n"
-        "    if zone then\n"
-        "      t[#t + 1] = zone\n"
-        "    else\n"
-        "      return (assert(remove(t), 'empty zone stack'))\n"
-        "    end\n"
-        "  end\n"
-        "})\n";
 #define FILE_ASSERT_LINE 41             /* where LuaJIT's file has the assert */
+#define LUA_MOST         4096u          /* bytes of each of our two */
+
+struct source { const char *text; const unsigned *len; };
+static const struct source with_ffi = { ls_zone_lua, &ls_zone_lua_len };
+static const struct source without_ffi = { ls_zone_plain_lua, &ls_zone_plain_lua_len };
 
 static struct ls_vm_zones *zones_of(const lua_State *L)
 {
@@ -99,17 +51,20 @@ static const char *chunk_name(lua_State *L, char *buf, size_t size)
 
 /* Loads one of the sources at its lines of LuaJIT's file and calls it. Returns 0, or an error of
  * Lua's on the stack. */
-static int load_module(lua_State *L, struct ls_vm_zones *zones, const char *source, size_t len, const char *name)
+static int load_module(lua_State *L, struct ls_vm_zones *zones, const struct source *source,
+                       const char *name)
 {
         const char *g = LS_READ(const char *, L, LS_L_GLREF);
-        char padded[sizeof module_source + FILE_ASSERT_LINE];
-        size_t lines = FILE_ASSERT_LINE - 1;
+        char padded[LUA_MOST + FILE_ASSERT_LINE];
+        size_t lines = FILE_ASSERT_LINE - 1,
+               len = *source->len < LUA_MOST ? *source->len : LUA_MOST;
+        const char *end = memmem(source->text, len, "assert(", 7);
         int error;
 
-        for (const char *p = source; p < strstr(source, "assert("); p++)
-                lines -= *p == '\n';
+        for (const char *p = source->text; end && p < end; p++)
+                lines -= *p == '\n' && lines;
         memset(padded, '\n', lines);
-        memcpy(padded + lines, source, len);
+        memcpy(padded + lines, source->text, len);
         error = ls_lua.luaL_loadbuffer(L, padded, lines + len, name);
         if (error)
                 return error;
@@ -119,9 +74,17 @@ static int load_module(lua_State *L, struct ls_vm_zones *zones, const char *sour
         ls_lua.lua_pushvalue(L, -1);
         ls_lua.lua_setfield(L, LS_LUA_REGISTRYINDEX, "luasample.zones");
         zones->names = ls_lua.lua_topointer(L, -1);
-        return ls_lua.lua_pcall(L, 3, 1, 0);
+        ls_lua.lua_pushnumber(L, LS_ZONE_OWNERS);
+        return ls_lua.lua_pcall(L, 4, 1, 0);
 }
 
+/* Behaves as LuaJIT's jit.zone: a call pushes, or pops and returns; get, flush. Beside it a second
+ * stack is kept, of zone and running coroutine (the low half of its address, read from the VM's own
+ * memory through the FFI: operations that compile as the push itself does). When coroutines take
+ * turns a pop takes another's zone from LuaJIT's one stack; from the second one it takes the last
+ * zone of the coroutine that pops. Without the FFI there is no second stack. The chunk is named
+ * after the file that require would have found, and its lines are where that file has them, so that
+ * error messages are the same. */
 int ls_zone_open(lua_State *L)
 {
         static struct ls_vm_zones unused;       /* of a VM that is not sampled: nobody reads it */
@@ -133,14 +96,14 @@ int ls_zone_open(lua_State *L)
                 zones = &unused;
         zones->own[0] = 0;
         zones->tracked = zones != &unused;
-        if (!zones->tracked || load_module(L, zones, module_source, sizeof module_source - 1, name)) {
+        if (!zones->tracked || load_module(L, zones, &with_ffi, name)) {
                 if (zones->tracked)
                         return ls_lua.lua_error(L);
                 ls_lua.lua_pushnil(L);
         }
         if (ls_lua.lua_type(L, -1) != LS_LUA_TTABLE) {
                 zones->tracked = 0;
-                if (load_module(L, zones, plain_source, sizeof plain_source - 1, name))
+                if (load_module(L, zones, &without_ffi, name))
                         return ls_lua.lua_error(L);
                 ls_lua.lua_pushvalue(L, -1);
                 ls_lua.lua_setfield(L, LS_LUA_REGISTRYINDEX, "luasample.zones");

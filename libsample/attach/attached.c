@@ -11,7 +11,8 @@
 #include "libsample/libc/real.h"
 #include "libsample/vm/life.h"
 
-LS_EXPORT struct ls_attach_status luasample_attach_status = { LS_ATTACH_MAGIC, LS_ATTACH_VERSION, 0, 0, 0 };
+LS_EXPORT struct ls_attach_status luasample_attach_status = { LS_ATTACH_MAGIC, LS_ATTACH_VERSION, 0,
+                                                              0, 0 };
 atomic_int ls_attach_taken;
 
 int ls_attach_is_way_of(const char *library)

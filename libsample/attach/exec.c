@@ -23,7 +23,8 @@
 static int on_sigaltstack(const stack_t *stack, stack_t *old);
 static int on_execve(const char *path, char *const argv[], char *const envp[]);
 static int on_fexecve(int fd, char *const argv[], char *const envp[]);
-static int on_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
+static int on_execveat(int dirfd, const char *path, char *const argv[], char *const envp[],
+                       int flags);
 
 enum { EXECVE, FEXECVE, EXECVEAT, SIGALTSTACK, NPATCHES };
 static struct ls_patch patches[NPATCHES] = {
@@ -75,10 +76,12 @@ static int on_fexecve(int fd, char *const argv[], char *const envp[])
         return r;
 }
 
-static int on_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
+static int on_execveat(int dirfd, const char *path, char *const argv[], char *const envp[],
+                       int flags)
 {
-        int (*original)(int, const char *, char *const [], char *const [], int) =
-                (int (*)(int, const char *, char *const [], char *const [], int))patches[EXECVEAT].original;
+        int (*original)(int, const char *, char *const[], char *const[], int) =
+                (int (*)(int, const char *, char *const[], char *const[], int))patches[EXECVEAT]
+                        .original;
         int ours = before(), r = original(dirfd, path, argv, envp, flags);
 
         failed(ours);
@@ -124,7 +127,8 @@ void ls_attach_exec_begin(void)
         ls_patch_install(patches, NPATCHES, PROT_READ | PROT_EXEC, 0);
         for (int i = 0; i < NPATCHES; i++)
                 if (patches[i].target && patches[i].why)
-                        ls_agent_notice("%s cannot be watched (%s): %s", patches[i].name, patches[i].why, what_may_happen(i));
+                        ls_agent_notice("%s cannot be watched (%s): %s", patches[i].name,
+                                        patches[i].why, what_may_happen(i));
 }
 
 void ls_attach_exec_end(void)

@@ -36,7 +36,8 @@ static void leave_stack(void)
 
         if (ls_libc()->pthread_getattr_np(pthread_self(), &attr))
                 return;
-        if (ls_libc()->pthread_attr_getstack(&attr, &low, &size) == 0 && here - NEEDED > (uintptr_t)low) {
+        if (ls_libc()->pthread_attr_getstack(&attr, &low, &size) == 0 &&
+            here - NEEDED > (uintptr_t)low) {
                 size = here - NEEDED - (uintptr_t)low;
                 munlock(low, size);
                 madvise(low, size, MADV_DONTNEED);
@@ -61,15 +62,18 @@ static void leave_library(int tables)
         const Elf64_Phdr *p = (const Elf64_Phdr *)(const void *)(base + __ehdr_start.e_phoff);
 
         for (unsigned i = 0; i < __ehdr_start.e_phnum; i++, p++) {
-                uintptr_t start = ((uintptr_t)base + p->p_vaddr) & ~(PAGE - 1), file = (uintptr_t)base + p->p_vaddr + p->p_filesz;
-                uintptr_t end = ((uintptr_t)base + p->p_vaddr + p->p_memsz + PAGE - 1) & ~(PAGE - 1);
+                uintptr_t start = ((uintptr_t)base + p->p_vaddr) & ~(PAGE - 1),
+                          file = (uintptr_t)base + p->p_vaddr + p->p_filesz;
+                uintptr_t end = ((uintptr_t)base + p->p_vaddr + p->p_memsz + PAGE - 1) &
+                                ~(PAGE - 1);
 
                 if (p->p_type != PT_LOAD)
                         continue;
                 munlock((void *)start, end - start);
                 if (!(p->p_flags & PF_W))
                         madvise((void *)start, end - start, MADV_DONTNEED);
-                for (uintptr_t at = (file + PAGE - 1) & ~(PAGE - 1); (p->p_flags & PF_W) && tables && at < end; at += PAGE)
+                for (uintptr_t at = (file + PAGE - 1) & ~(PAGE - 1);
+                     (p->p_flags & PF_W) && tables && at < end; at += PAGE)
                         if (is_empty((const uint64_t *)at))
                                 madvise((void *)at, PAGE, MADV_DONTNEED);
         }

@@ -22,8 +22,8 @@
 #include "libsample/recording/tick_action.h"
 
 #define QUIET_NS UINT64_C(20000000)     /* a handler that is about to say that it runs needs less */
-#define HANDLER_NS UINT64_C(2000000000) /* the longest that one is waited for; its thread may be stopped */
-
+#define HANDLER_NS                                                                                 \
+        UINT64_C(2000000000) /* the longest that one is waited for; its thread may be stopped */
 
 #ifndef HWCAP2_FSGSBASE
 #define HWCAP2_FSGSBASE 2u

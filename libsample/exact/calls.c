@@ -51,9 +51,11 @@ struct ls_exact_cached *ls_exact_cache(struct ls_exact_callers *c)
         return c->cache;
 }
 
-static struct edge *slot_of(struct edge *edges, size_t room, uint32_t caller, uint32_t pos, uint32_t callee)
+static struct edge *slot_of(struct edge *edges, size_t room, uint32_t caller, uint32_t pos,
+                            uint32_t callee)
 {
-        uint64_t hash = ((uint64_t)caller << 32 | callee) * UINT64_C(0x9e3779b97f4a7c15) + pos * UINT64_C(0xc2b2ae3d27d4eb4f);
+        uint64_t hash = ((uint64_t)caller << 32 | callee) * UINT64_C(0x9e3779b97f4a7c15) +
+                        pos * UINT64_C(0xc2b2ae3d27d4eb4f);
 
         for (size_t i = (size_t)(hash ^ hash >> 32);; i++) {
                 struct edge *e = &edges[i & (room - 1)];
@@ -100,7 +102,8 @@ static uint64_t *begin_record(uint32_t caller, uint32_t pos, uint32_t callee)
         return &rec->times;
 }
 
-static uint64_t *times_of(struct ls_exact_callers *c, uint32_t caller, uint32_t pos, uint32_t callee)
+static uint64_t *times_of(struct ls_exact_callers *c, uint32_t caller, uint32_t pos,
+                          uint32_t callee)
 {
         struct edge *e;
         uint64_t *times;
@@ -147,7 +150,8 @@ static int take_tail_call(struct ls_exact *x, const uint64_t *base, struct place
                 at -= tail.link & ~(uint64_t)LS_FRAME_TYPEP;
         else if (tail.link != base[-1])
                 return 0;
-        return at == (uint64_t)(uintptr_t)base && is_place(tail.function, (const char *)(uintptr_t)tail.pc, ret);
+        return at == (uint64_t)(uintptr_t)base &&
+               is_place(tail.function, (const char *)(uintptr_t)tail.pc, ret);
 }
 
 /* Down to the first Lua function. */
@@ -169,7 +173,8 @@ static int find_place(const uint64_t *base, const lua_State *L, struct place *re
                 if (base < bottom)
                         return 0;
                 if (ls_istype(base[-2], LS_T_FUNC) && ls_fn_is_lua(ls_gcptr(base[-2])))
-                        return (link & LS_FRAME_TYPEP) == LS_FRAME_CONT && is_place(base[-2], pc, ret);
+                        return (link & LS_FRAME_TYPEP) == LS_FRAME_CONT &&
+                               is_place(base[-2], pc, ret);
         }
         return 0;
 }
@@ -190,9 +195,11 @@ void ls_exact_called(struct ls_exact *x, const char *pc, const uint64_t *base, l
         tail = take_tail_call(x, base, &from);
         if (!tail && !find_place(base, L, &from))
                 return;
-        times = times_of(c, ls_exact_proto_id(from.pt), (uint32_t)((from.pc - (from.pt + LS_PT_SIZE)) / 4 - 1),
+        times = times_of(c, ls_exact_proto_id(from.pt),
+                         (uint32_t)((from.pc - (from.pt + LS_PT_SIZE)) / 4 - 1),
                          ls_exact_proto_id(pc - 4 - LS_PT_SIZE));
         ++*times;
         if (!tail && (link & 3) == LS_FRAME_LUA)
-                c->cache[(link + 2 * (uintptr_t)pc) / 4 % LS_EXACT_CACHE] = (struct ls_exact_cached){ link, (uint64_t)(uintptr_t)pc, times, 0 };
+                c->cache[(link + 2 * (uintptr_t)pc) / 4 % LS_EXACT_CACHE] =
+                        (struct ls_exact_cached){ link, (uint64_t)(uintptr_t)pc, times, 0 };
 }

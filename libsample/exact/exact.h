@@ -26,9 +26,13 @@ const char *ls_exact_why_not(int compiled);
  * there. */
 int ls_exact_map(int fd, uintptr_t near);
 
-/* Counts what L's VM does from now on; calls: also who calls whom. Returns NULL when it cannot,
- * with why. */
-struct ls_exact *ls_exact_open(lua_State *L, uint32_t vm_id, int calls, const char **ret_why);
+/* Measures in a VM of our own, which has nothing but Lua's base functions, what watching a call
+ * costs, once. After ls_exact_map, before a VM is opened with LS_EXACT_TIME. */
+void ls_exact_calibrate(lua_State *L);
+
+/* Counts what L's VM does from now on; want: enum ls_exact_want. Returns NULL when it cannot, with
+ * why. */
+struct ls_exact *ls_exact_open(lua_State *L, uint32_t vm_id, unsigned want, const char **ret_why);
 /* After lua_close: finalizers are counted too. */
 void ls_exact_close(struct ls_exact *exact);
 /* The same for the VM of this global_State and number, if it is counted. */

@@ -34,8 +34,9 @@ static void *map_area(int i, int fd, void *place, int fixed)
 {
         size_t n = areas[i].size;
         void *p = mmap(place, n, PROT_NONE,
-                       (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | MAP_NORESERVE | (fixed ? MAP_FIXED : 0), fd,
-                       fd < 0 ? 0 : (off_t)areas[i].from);
+                       (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | MAP_NORESERVE |
+                               (fixed ? MAP_FIXED : 0),
+                       fd, fd < 0 ? 0 : (off_t)areas[i].from);
 
         if (p == MAP_FAILED)
                 return p;
@@ -60,8 +61,9 @@ static uint64_t low_of(uintptr_t near)
 int ls_exact_map(int fd, uintptr_t near)
 {
         for (int i = 0; i < NAREAS; i++) {
-                void *place = i == 1 ? ls_patch_reserve((uintptr_t)ls_lua.lua_sethook, areas[i].size) :
-                                       ls_pages_place(areas[i].size);
+                void *place =
+                        i == 1 ? ls_patch_reserve((uintptr_t)ls_lua.lua_sethook, areas[i].size)
+                               : ls_pages_place(areas[i].size);
 
                 mapped[i] = i == 1 && !place ? MAP_FAILED : map_area(i, fd, place, i == 1);
                 if (mapped[i] == MAP_FAILED) {

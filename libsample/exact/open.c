@@ -48,7 +48,8 @@ static struct ls_exact *take(void)
         for (x = atomic_load(&all); x; x = x->next) {
                 const char *none = NULL;
 
-                if (__atomic_compare_exchange_n(&x->global, &none, (const char *)x, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+                if (__atomic_compare_exchange_n(&x->global, &none, (const char *)x, 0,
+                                                __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
                         return x;
         }
         x = ls_pages_new(sizeof *x);
@@ -62,12 +63,16 @@ static struct ls_exact *take(void)
         return x;
 }
 
-struct ls_exact *ls_exact_open(lua_State *L, uint32_t vm_id, int calls, const char **ret_why)
+struct ls_exact *ls_exact_open(lua_State *L, uint32_t vm_id, unsigned want, const char **ret_why)
 {
         const char *global = LS_READ(const char *, L, LS_L_GLREF);
+        int calls = want == LS_EXACT_ALL,
+            time = want == LS_EXACT_TIME || want == LS_EXACT_TIME_TRIAL;
         struct ls_exact *x;
 
-        *ret_why = ls_exact_facts.why ? ls_exact_facts.why : !ls_exact_head ? "there is no memory for counts" : NULL;
+        *ret_why = ls_exact_facts.why ? ls_exact_facts.why
+                   : !ls_exact_head   ? "there is no memory for counts"
+                                      : NULL;
         if (*ret_why)
                 return NULL;
         *ret_why = "there is no memory for the stubs";
@@ -79,11 +84,15 @@ struct ls_exact *ls_exact_open(lua_State *L, uint32_t vm_id, int calls, const ch
         x->fixed = (void **)((char *)x->table + ls_exact_facts.fixed);
         if (calls)
                 x->callers = ls_exact_callers_new();
-        if ((x->exits || !make(x)) && (!calls || x->callers))
+        if (time)
+                x->times = ls_exact_times_new(want == LS_EXACT_TIME_TRIAL);
+        if ((x->exits || !make(x)) && (!calls || x->callers) && (!time || x->times))
                 *ret_why = ls_exact_make_stubs(x);
         if (*ret_why) {
                 ls_exact_callers_free(x->callers);
+                ls_exact_times_free(x->times);
                 x->callers = NULL;
+                x->times = NULL;
                 __atomic_store_n(&x->global, NULL, __ATOMIC_RELEASE);
                 return NULL;
         }
@@ -101,6 +110,8 @@ void ls_exact_close(struct ls_exact *x)
         ls_exact_free_stubs(x);
         ls_exact_callers_free(x->callers);
         x->callers = NULL;
+        ls_exact_times_free(x->times);
+        x->times = NULL;
         memset(&x->tail, 0, sizeof x->tail);
         x->nevents = x->nsnaps = 0;
         memset(&x->figures, 0, sizeof x->figures);

@@ -11,8 +11,19 @@
 
 /* Numbers of instructions, less that of FORI, which the VM's probe finds; verified by probe.c. */
 enum {
-        LS_OP_CALLMT = -10, LS_OP_CALLT = -9, LS_OP_ITERN = -7, LS_OP_RETM = -4, LS_OP_RET1 = -1, LS_OP_FORI = 0, LS_OP_FORL = 2, LS_OP_ITERL = 5, LS_OP_LOOP = 8,
-        LS_OP_JLOOP = 10, LS_OP_FUNCF = 12, LS_OP_FUNCV = 15, LS_OP_END = 18,
+        LS_OP_CALLMT = -10,
+        LS_OP_CALLT = -9,
+        LS_OP_ITERN = -7,
+        LS_OP_RETM = -4,
+        LS_OP_RET1 = -1,
+        LS_OP_FORI = 0,
+        LS_OP_FORL = 2,
+        LS_OP_ITERL = 5,
+        LS_OP_LOOP = 8,
+        LS_OP_JLOOP = 10,
+        LS_OP_FUNCF = 12,
+        LS_OP_FUNCV = 15,
+        LS_OP_END = 18,
 };
 #define LS_OPS_MOST 256u
 #define LS_DISPATCH_CALL 1u             /* bits of dispatchmode: hooks of calls, */
@@ -50,6 +61,8 @@ struct ls_exact {
         struct ls_exact_callers *callers;       /* who calls whom (calls.c); NULL = that is not
                                                  * wanted */
         struct ls_exact_tail tail;
+        struct ls_exact_times *times;   /* times.c; not NULL = nothing else is counted, and nothing
+                                         * becomes hot */
         uint64_t **exits;               /* by trace number: counters of its exits */
         uint32_t *trace_id;             /* by trace number: id of the trace that has it now */
         uint64_t **returns;             /* by trace number: see LS_EXACT_COUNTS_RETURN */
@@ -107,6 +120,9 @@ static inline uint64_t *ls_exact_cell(uintptr_t pc)
 /* Called by the stub of a function's header when the function is not the one that was there before.
  * pc is behind the header, base the frame's. */
 void ls_exact_meet(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L);
+/* Describes a prototype that was not met, or is not the one that was there. Returns its id, 0 = it
+ * has none. */
+uint32_t ls_exact_describe(struct ls_exact *x, const char *pt);
 /* Id of a prototype that was met; 0 = it was not. */
 uint32_t ls_exact_proto_id(const char *pt);
 /* How many are gone: what was known by their addresses before is not true any more, in any VM. */
@@ -128,6 +144,19 @@ void ls_exact_callers_free(struct ls_exact_callers *c);
 struct ls_exact_cached *ls_exact_cache(struct ls_exact_callers *c);
 /* Called by the stub of a header whose call is not in the cache. */
 void ls_exact_called(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L);
+
+/* times.c */
+
+#define LS_EXACT_TIME_TRIAL 100u /* in place of LS_EXACT_TIME: in a VM that is no program's */
+struct ls_exact_times *ls_exact_times_new(int trial);
+void ls_exact_times_free(struct ls_exact_times *t);
+/* Numbers of the headers that switch coroutines: resume, yield and what wrap makes. 0 = not
+ * known. */
+extern uint8_t ls_exact_switch_ops[3];
+/* Called by stubs: of headers; of returns and tail calls; of headers that switch. */
+void ls_exact_enters(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L);
+void ls_exact_returns(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L);
+void ls_exact_switches(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L);
 
 /* sites.c */
 

@@ -23,7 +23,8 @@
 
 struct ls_exact_facts ls_exact_facts = { .why = "no VM was looked at yet" };
 
-static const char loops_source[] = "local t = ... repeat local u = t until u for k in pairs(t) do end return t";
+static const char loops_source[] =
+        "local t = ... repeat local u = t until u for k in pairs(t) do end return t";
 
 __attribute__((visibility("hidden"))) void *ls_exact_grabbed;
 
@@ -169,7 +170,8 @@ static int protection_of(uintptr_t addr)
 
 static void look_at_code(lua_State *L)
 {
-        const char *state = LS_READ(const char *, L, LS_L_GLREF) + ls_jit_facts.at.state, *trace = NULL;
+        const char *state = LS_READ(const char *, L, LS_L_GLREF) + ls_jit_facts.at.state,
+                   *trace = NULL;
         const char *const *traces = LS_READ(const char *const *, state, ls_jit_facts.at.traces);
         uint32_t n = LS_READ(uint32_t, state, ls_jit_facts.at.ntraces);
 
@@ -179,8 +181,10 @@ static void look_at_code(lua_State *L)
                 ls_exact_facts.code_prot = protection_of(LS_READ(uintptr_t, trace, LS_TR_MCODE));
         if (!(ls_exact_facts.code_prot & PROT_EXEC))
                 failed("compiled code was not found");
-        else if (!ls_exact_code_is_writable(LS_READ(const void *, trace, LS_TR_MCODE), LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE)))
-                ls_exact_facts.why_interpreter = "this system does not let compiled code be changed";
+        else if (!ls_exact_code_is_writable(LS_READ(const void *, trace, LS_TR_MCODE),
+                                            LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE)))
+                ls_exact_facts.why_interpreter =
+                        "this system does not let compiled code be changed";
         for (uint32_t i = 0; i < ls_jit_facts.nirnames / 6; i++)
                 if (!memcmp(ls_jit_facts.irnames + 6 * (size_t)i, "LOOP  ", 6))
                         ls_exact_facts.op_ir_loop = (uint8_t)i;
@@ -206,5 +210,7 @@ void ls_exact_probe(lua_State *L)
 
 const char *ls_exact_why_not(int compiled)
 {
-        return ls_exact_facts.why ? ls_exact_facts.why : compiled ? ls_exact_facts.why_interpreter : NULL;
+        return ls_exact_facts.why ? ls_exact_facts.why
+               : compiled         ? ls_exact_facts.why_interpreter
+                                  : NULL;
 }

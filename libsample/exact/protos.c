@@ -15,13 +15,17 @@
 #define PAGE_BITS 12u
 #define NAME_MOST 4096u                 /* bytes of a chunk's name, as SOURCE records have it */
 #define FUNCTION_MOST 256u              /* bytes of a function's name */
-#define DEEPEST 190u                    /* nesting of functions that LuaJIT's parser allows, at most */
+#define DEEPEST 190u /* nesting of functions that LuaJIT's parser allows, at most */
 
 /* Behind the cells of what lies before a prototype, and before that of its header: the prototype
  * itself has no instructions. */
 struct mark { uint64_t id, print; };
 
-struct known { uintptr_t code; uint32_t id, n; _Atomic uint32_t *lost; };       /* lost: of its record in the log */
+struct known {
+        uintptr_t code;
+        uint32_t id, n;
+        _Atomic uint32_t *lost;
+};                                      /* lost: of its record in the log */
 struct link { uint32_t known, next; };  /* in the chain of a page: index of known, link; 0 = none */
 
 static struct known *known;             /* from 1 */
@@ -36,7 +40,9 @@ static struct mark *mark_of(const char *pt)
 {
         char *cell = (char *)ls_exact_cell((uintptr_t)pt + LS_PT_SIZE + 4);
 
-        return cell && ls_exact_cell((uintptr_t)pt + LS_PT_SIZE - 8) ? (struct mark *)(cell - sizeof(struct mark)) : NULL;
+        return cell && ls_exact_cell((uintptr_t)pt + LS_PT_SIZE - 8)
+                       ? (struct mark *)(cell - sizeof(struct mark))
+                       : NULL;
 }
 
 /* As the stub of a header works it out (stubs.c): not 0. */
@@ -145,7 +151,8 @@ static void forget(uint32_t i)
 /* Those that were where [from, to) is now. */
 static void forget_overlapping(uintptr_t from, uintptr_t to)
 {
-        for (uintptr_t page = from >> PAGE_BITS; chains_room && page <= (to - 1) >> PAGE_BITS; page++) {
+        for (uintptr_t page = from >> PAGE_BITS; chains_room && page <= (to - 1) >> PAGE_BITS;
+             page++) {
                 uint32_t l = *chain_of(page);
 
                 while (l) {
@@ -293,6 +300,16 @@ void ls_exact_meet(struct ls_exact *x, const char *pc, const uint64_t *base, lua
         if (cell)
                 ++*cell;
         ls_exact_called(x, pc, base, L);
+}
+
+uint32_t ls_exact_describe(struct ls_exact *x, const char *pt)
+{
+        sigset_t mask;
+
+        ls_lock(&lock, &mask);
+        describe(x, pt, 0, &(struct given){ NULL, 0 });
+        ls_unlock(&lock, &mask);
+        return ls_exact_proto_id(pt);
 }
 
 void ls_exact_no_proto(uintptr_t from, uintptr_t to)

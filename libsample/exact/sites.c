@@ -18,12 +18,12 @@
 #define EXIT_CODE 128u                  /* bytes for the code of exits */
 #define JUMP_LEN 5u
 #define STUB_MOST (8 + 3 * 15 + JUMP_LEN + 16)
-#define MOST 1024                       /* exits and branches of a trace that are looked at */
 
 /* Returns 0, or -1: the kernel does not want it, and it is as it was. */
 static int set_prot(const void *at, size_t n, int prot)
 {
-        uintptr_t from = (uintptr_t)at & ~(uintptr_t)(PAGE - 1), to = ((uintptr_t)at + n + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+        uintptr_t from = (uintptr_t)at & ~(uintptr_t)(PAGE - 1),
+                  to = ((uintptr_t)at + n + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
 
         return mprotect((void *)from, to - from, prot);
 }
@@ -50,7 +50,9 @@ static uint8_t *put_bytes(uint8_t *to, const void *bytes, size_t n)
         memcpy(to, bytes, n);
         return to + n;
 }
-#define PUT(p, ...) (p = put_bytes(p, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ })))
+#define PUT(p, ...)                                                                                \
+        (p = put_bytes(p, (const uint8_t[]){ __VA_ARGS__ },                                        \
+                       sizeof((const uint8_t[]){ __VA_ARGS__ })))
 #define PUT_VALUE(p, type, v) (p = put_bytes(p, &(const type){ v }, sizeof(type)))
 
 /* Counts by the trace that runs and the number that the exit stub has pushed, then goes to the exit
@@ -139,13 +141,14 @@ static int exit_at(const struct ls_exact *x, const uint8_t *p)
 struct code {
         const struct ls_exact *x;
         uint8_t *begin, *loop, *end;
-        struct { const uint8_t *from, *to; } skips[MOST];       /* what a branch may leave out, or
-                                                                 * do again */
-        struct { const uint8_t *at; int exit; } exits[MOST];
-        unsigned nskips, nexits;
+        struct { const uint8_t *from, *to; } *skips;    /* what a branch may leave out, or do
+                                                         * again */
+        struct { const uint8_t *at; int exit; } *exits;
+        size_t nskips, nexits, skips_room, exits_room;
 };
 
-/* Branches within the trace and its exits. Returns 0, or -1: its code is not understood. */
+/* Branches within the trace and its exits, of which a long one has thousands. Returns 0, or -1: its
+ * code is not understood, or there is no memory. */
 static int read_code(struct code *c)
 {
         struct ls_insn insn;
@@ -154,7 +157,11 @@ static int read_code(struct code *c)
                 const uint8_t *target;
                 int exit;
 
-                if (ls_decode(p, (size_t)(c->end - p), &insn) < 0 || c->nskips == MOST || c->nexits == MOST)
+                if (ls_decode(p, (size_t)(c->end - p), &insn) < 0 ||
+                    ls_pages_grow((void **)&c->skips, &c->skips_room, c->nskips + 1,
+                                  sizeof *c->skips) ||
+                    ls_pages_grow((void **)&c->exits, &c->exits_room, c->nexits + 1,
+                                  sizeof *c->exits))
                         return -1;
                 if (!insn.rel_at || insn.flow == LS_FLOW_CALL)
                         continue;
@@ -166,7 +173,8 @@ static int read_code(struct code *c)
                 } else if (target > p && target < c->end) {
                         c->skips[c->nskips].from = p + insn.length;
                         c->skips[c->nskips++].to = target;
-                } else if (target > c->begin && target <= p && !(c->loop && target >= c->loop && target < c->loop + 64)) {
+                } else if (target > c->begin && target <= p &&
+                           !(c->loop && target >= c->loop && target < c->loop + 64)) {
                         /* not the loop itself, nor a trace that goes on to its own head */
                         c->skips[c->nskips].from = target;
                         c->skips[c->nskips++].to = p + insn.length;
@@ -188,31 +196,34 @@ static size_t movable(const struct code *c, const uint8_t *p)
                         return 0;
                 target = insn.rel_at ? ls_insn_target(p + n, &insn) : NULL;
                 n += insn.length;
-                if (insn.flow == LS_FLOW_JUMP && n >= JUMP_LEN && insn.rel_size == 4 && exit_at(c->x, target) < 0 &&
-                    (target < c->begin || target >= c->end))
+                if (insn.flow == LS_FLOW_JUMP && n >= JUMP_LEN && insn.rel_size == 4 &&
+                    exit_at(c->x, target) < 0 && (target < c->begin || target >= c->end))
                         break;          /* the way out at the trace's end, which is not changed
                                          * later */
                 if (insn.flow != LS_FLOW_NEXT)
                         return 0;
         }
-        for (unsigned i = 0; i < c->nskips; i++)
-                if ((p < c->skips[i].to && p + n > c->skips[i].from) || (c->skips[i].to > p && c->skips[i].to < p + n))
+        for (size_t i = 0; i < c->nskips; i++)
+                if ((p < c->skips[i].to && p + n > c->skips[i].from) ||
+                    (c->skips[i].to > p && c->skips[i].to < p + n))
                         return 0;
         return n;
 }
 
 /* Exits between from and p. Returns how many, or -1: one of them is behind p too. */
-static int exits_before(const struct code *c, const uint8_t *from, const uint8_t *p, const uint8_t *to, uint16_t *ret)
+static int exits_before(const struct code *c, const uint8_t *from, const uint8_t *p,
+                        const uint8_t *to, uint16_t *ret)
 {
         int n = 0;
 
-        for (unsigned i = 0; i < c->nexits; i++) {
+        for (size_t i = 0; i < c->nexits; i++) {
                 int k = 0;
 
                 if (c->exits[i].at < from || c->exits[i].at >= p)
                         continue;
-                for (unsigned j = 0; j < c->nexits; j++)
-                        if (c->exits[j].at >= p && c->exits[j].at < to && c->exits[j].exit == c->exits[i].exit)
+                for (size_t j = 0; j < c->nexits; j++)
+                        if (c->exits[j].at >= p && c->exits[j].at < to &&
+                            c->exits[j].exit == c->exits[i].exit)
                                 return -1;
                 while (k < n && ret[k] != c->exits[i].exit)
                         k++;
@@ -234,7 +245,9 @@ static int flags_of(const uint8_t *p, const struct ls_insn *insn)
         op = *p;
         if (op == 0x0f) {
                 op = p[1];
-                return op == 0x2e || op == 0x2f ? 1 : (op & 0xf0) == 0x40 || (op & 0xf0) == 0x90 ? -1 : 0;
+                return op == 0x2e || op == 0x2f                     ? 1
+                       : (op & 0xf0) == 0x40 || (op & 0xf0) == 0x90 ? -1
+                                                                    : 0;
         }
         if (op < 0x40 && (op & 7) < 6)
                 return (op & 0x38) == 0x10 || (op & 0x38) == 0x18 ? -1 : 1;
@@ -267,7 +280,8 @@ static uint32_t put_counter(struct ls_exact *x, uint8_t *site, size_t n)
         struct ls_insn insn;
         int64_t far = site + JUMP_LEN - stub;
 
-        if (p + STUB_MOST > x->near + NEAR_SIZE || far != (int32_t)far || !(counter = ls_exact_new_counters(1)))
+        if (p + STUB_MOST > x->near + NEAR_SIZE || far != (int32_t)far ||
+            !(counter = ls_exact_new_counters(1)))
                 return 0;
         if (set_prot(stub, STUB_MOST, PROT_READ | PROT_WRITE | PROT_EXEC))
                 return 0;
@@ -292,13 +306,16 @@ static uint32_t put_counter(struct ls_exact *x, uint8_t *site, size_t n)
 }
 
 /* Puts a counter at the first place in [from, to) where one may stand. */
-static uint32_t count_from(struct ls_exact *x, const struct code *c, uint8_t *from, uint8_t *to, uint16_t *ret_before, uint16_t *ret_n)
+static uint32_t count_from(struct ls_exact *x, const struct code *c, uint8_t *from, uint8_t *to,
+                           uint16_t *ret_before, uint16_t *ret_n)
 {
         struct ls_insn insn;
 
         for (uint8_t *p = from; p < to; p += insn.length) {
                 size_t n = movable(c, p);
-                int before = n && p + n <= to && (p == from || flags_are_free(c, p)) ? exits_before(c, from, p, to, ret_before) : -1;
+                int before = n && p + n <= to && (p == from || flags_are_free(c, p))
+                                     ? exits_before(c, from, p, to, ret_before)
+                                     : -1;
                 uint32_t counter = before >= 0 ? put_counter(x, p, n) : 0;
 
                 if (counter) {
@@ -318,7 +335,8 @@ static uint8_t *behind_store(const struct code *c)
         uint32_t at = ls_vm_facts.vmstate_offset - ls_exact_facts.table, disp;
         struct ls_insn insn;
 
-        for (uint8_t *p = c->begin; p + 11 <= c->end && !ls_decode(p, (size_t)(c->end - p), &insn); p += insn.length) {
+        for (uint8_t *p = c->begin; p + 11 <= c->end && !ls_decode(p, (size_t)(c->end - p), &insn);
+             p += insn.length) {
                 memcpy(&disp, p + 3, 4);
                 if (p[0] == 0x41 && p[1] == 0xc7 && p[2] == 0x86 && disp == at)
                         return p + insn.length;

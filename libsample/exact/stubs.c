@@ -40,10 +40,12 @@ static int is_foreign_header(int op)
         return op >= ls_vm_facts.op_fori + LS_OP_END;
 }
 
-/* Instructions that have stubs: only who wants to know of calls counts those of other functions. */
+/* Instructions that have stubs: only who wants to know of calls, or of their time, looks at those
+ * of other functions. */
 static int end_of(const struct ls_exact *x)
 {
-        return x->callers ? (int)(ls_exact_facts.fixed / sizeof *x->table) : ls_vm_facts.op_fori + LS_OP_END;
+        return x->callers || x->times ? (int)(ls_exact_facts.fixed / sizeof *x->table)
+                                      : ls_vm_facts.op_fori + LS_OP_END;
 }
 
 struct code {
@@ -57,7 +59,8 @@ static void put(struct code *c, const void *bytes, size_t n)
                 memcpy(c->at, bytes, n);
         c->at += n;
 }
-#define PUT(c, ...) put(c, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+#define PUT(c, ...)                                                                                \
+        put(c, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 static void put32(struct code *c, uint32_t v) { put(c, &v, 4); }
 static void put64(struct code *c, uint64_t v) { put(c, &v, 8); }
@@ -156,7 +159,8 @@ static void jloop_stub(struct ls_exact *x, struct code *c, int op)
 
         PUT(c, 0x4d, 0x8b, 0x96), put32(c, traces);             /* mov r10, [r14 + traces] */
         PUT(c, 0x4d, 0x8b, 0x14, 0xc2);                         /* mov r10, [r10 + rax * 8] */
-        PUT(c, 0x41, 0x80, 0x7a, LS_TR_STARTINS, (uint8_t)(ls_vm_facts.op_fori + LS_OP_LOOP));  /* cmp byte [r10 + ...], LOOP */
+        PUT(c, 0x41, 0x80, 0x7a, LS_TR_STARTINS,
+            (uint8_t)(ls_vm_facts.op_fori + LS_OP_LOOP)); /* cmp byte [r10 + ...], LOOP */
         other = branch(c, 0x75);
         instruction_stub(x, c, op);
         here(c, other);
@@ -169,7 +173,8 @@ static void find_print(struct code *c)
         enum { PT = -4 - LS_PT_SIZE };
 
         PUT(c, 0x4c, 0x8b, 0x43, (uint8_t)(PT + LS_PT_CHUNKNAME));      /* mov r8, [rbx + ...] */
-        PUT(c, 0x4c, 0x8b, 0x5b, (uint8_t)(PT + LS_PT_FIRSTLINE));      /* mov r11, [rbx + ...]: and the number of lines */
+        PUT(c, 0x4c, 0x8b, 0x5b,
+            (uint8_t)(PT + LS_PT_FIRSTLINE)); /* mov r11, [rbx + ...]: and the number of lines */
         PUT(c, 0x44, 0x8b, 0x4b, (uint8_t)(PT + LS_PT_SIZEBC));         /* mov r9d, [rbx + ...] */
         PUT(c, 0x45, 0x8b, 0x40, LS_STR_HASH);                  /* mov r8d, [r8 + ...] */
         PUT(c, 0x4d, 0x69, 0xc0), put32(c, 0x3c6ef372);         /* imul r8, r8, ... */
@@ -181,7 +186,8 @@ static void find_print(struct code *c)
 
 /* f(x, pc, base, lua_State) */
 static void call_c(struct ls_exact *x, struct code *c,
-                   void (*f)(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L))
+                   void (*f)(struct ls_exact *x, const char *pc, const uint64_t *base,
+                             lua_State *L))
 {
         PUT(c, 0x50, 0x51, 0x52);                               /* push rax, rcx, rdx */
         PUT(c, 0x48, 0x83, 0xec, 0x08);                         /* sub rsp, 8 */
@@ -224,14 +230,15 @@ static void count_caller(struct ls_exact *x, struct code *c, int op)
         call_c(x, c, ls_exact_called);
 }
 
-/* A function's header. Where the stack has to grow first it is dispatched a second time, unless a
- * hook of calls lets it grow. */
-static void header_stub(struct ls_exact *x, struct code *c, int op)
+/* Where the stack has to grow first a header is dispatched a second time, unless a hook of calls
+ * lets it grow. Goes to what is returned where it does. */
+static uint8_t *look_for_room(struct code *c, int op)
 {
         uint32_t mode = ls_vm_facts.hookmask_offset + 1 - ls_exact_facts.table;
-        uint8_t *hooked, *grows, *new, *outside, *caller = NULL;
+        uint8_t *hooked, *grows;
 
-        PUT(c, 0x41, 0xf6, 0x86), put32(c, mode), PUT(c, LS_DISPATCH_CALL);     /* test byte [r14 + mode], CALL */
+        PUT(c, 0x41, 0xf6, 0x86), put32(c, mode),
+                PUT(c, LS_DISPATCH_CALL); /* test byte [r14 + mode], CALL */
         hooked = branch(c, 0x75);
         PUT(c, 0x4c, 0x8d, 0x14, 0xca);                         /* lea r10, [rdx + rcx * 8] */
         if (op >= ls_vm_facts.op_fori + LS_OP_FUNCV)
@@ -240,6 +247,32 @@ static void header_stub(struct ls_exact *x, struct code *c, int op)
         PUT(c, 0x4d, 0x3b, 0x53, LS_L_MAXSTACK);                /* cmp r10, [r11 + ...] */
         grows = branch(c, 0x77);
         here(c, hooked);
+        return grows;
+}
+
+/* A function's header, whose call's time is wanted. */
+static void entry_stub(struct ls_exact *x, struct code *c, int op)
+{
+        uint8_t *grows = look_for_room(c, op);
+
+        call_c(x, c, ls_exact_enters);
+        here(c, grows);
+        jump_slot(c, x, op);
+}
+
+static void event_stub(struct ls_exact *x, struct code *c, int op,
+                       void (*event)(struct ls_exact *x, const char *pc, const uint64_t *base,
+                                     lua_State *L))
+{
+        call_c(x, c, event);
+        jump_slot(c, x, op);
+}
+
+/* A function's header. */
+static void header_stub(struct ls_exact *x, struct code *c, int op)
+{
+        uint8_t *grows = look_for_room(c, op), *new, *outside, *caller = NULL;
+
         find_cell(c, &outside);
         find_print(c);
         PUT(c, 0x4d, 0x3b, 0x5a, 0xf8);                         /* cmp r11, [r10 - 8] */
@@ -278,6 +311,33 @@ static int is_return(int op)
         return op >= LS_OP_RETM && op <= LS_OP_RET1;
 }
 
+static int switches(int op)
+{
+        return is_foreign_header(op) && memchr(ls_exact_switch_ops, op, sizeof ls_exact_switch_ops);
+}
+
+/* The stub of an instruction. Only what has to do with calls has one, where their time is
+ * wanted. */
+static void make_stub(struct ls_exact *x, struct code *c, int op)
+{
+        if (x->times && is_header(op))
+                entry_stub(x, c, op);
+        else if (x->times && (is_return(op) || is_tail_call(op)))
+                event_stub(x, c, op, ls_exact_returns);
+        else if (x->times && switches(op))
+                event_stub(x, c, op, ls_exact_switches);
+        else if (x->times)
+                x->stub[op] = NULL;
+        else if (is_header(op))
+                header_stub(x, c, op);
+        else if (is_foreign_header(op))
+                foreign_stub(x, c, op);
+        else if (op == ls_vm_facts.op_fori + LS_OP_JLOOP)
+                jloop_stub(x, c, op);
+        else
+                instruction_stub(x, c, op);
+}
+
 const char *ls_exact_make_stubs(struct ls_exact *x)
 {
         int end = end_of(x);
@@ -290,14 +350,7 @@ const char *ls_exact_make_stubs(struct ls_exact *x)
         c = (struct code){ x->stubs + PAGE, x->stubs + PAGE + CODE, 0 };
         for (int op = 0; op < end; op++) {
                 x->stub[op] = c.at;
-                if (is_header(op))
-                        header_stub(x, &c, op);
-                else if (is_foreign_header(op))
-                        foreign_stub(x, &c, op);
-                else if (op == ls_vm_facts.op_fori + LS_OP_JLOOP)
-                        jloop_stub(x, &c, op);
-                else
-                        instruction_stub(x, &c, op);
+                make_stub(x, &c, op);
         }
         why = c.too_far ? "a jump in its stubs does not reach" :
               c.at > c.end ? "its stubs are longer than their room" :
@@ -319,7 +372,7 @@ void ls_exact_free_stubs(struct ls_exact *x)
 static void *behind_stub(const struct ls_exact *x, void *entry)
 {
         for (int op = 0; op < end_of(x); op++)
-                if (entry == x->stub[op])
+                if (x->stub[op] && entry == x->stub[op])
                         return ((void **)x->stubs)[op];
         return entry;
 }
@@ -336,12 +389,30 @@ static void put_stub(struct ls_exact *x, void **place, int op)
         __atomic_store_n(place, x->stub[op], __ATOMIC_RELEASE);
 }
 
+/* Nothing becomes hot: what counts that goes on as what does not, whatever jit.on says. */
+static void stay_cold(const struct ls_exact *x, uint8_t mode)
+{
+        void **slots = (void **)x->stubs;
+
+        for (int op = ls_vm_facts.op_fori + LS_OP_FORL; op < ls_vm_facts.op_fori + LS_OP_JLOOP;
+             op += 3) {
+                x->fixed[op] = x->fixed[op + 1];
+                if (!(mode & LS_DISPATCH_INS))
+                        x->table[op] = x->table[op + 1];
+        }
+        for (int op = ls_vm_facts.op_fori + LS_OP_FUNCF; op < ls_vm_facts.op_fori + LS_OP_END;
+             op += 3)
+                __atomic_store_n(&slots[op], slots[op + 1], __ATOMIC_RELAXED);
+}
+
 void ls_exact_apply(struct ls_exact *x)
 {
         uint8_t mode = LS_READ(uint8_t, x->global, ls_vm_facts.hookmask_offset + 1);
         int end = end_of(x);
 
         for (int op = 0; op < end; op++) {
+                if (!x->stub[op])
+                        continue;
                 if (is_header(op) || is_foreign_header(op) || is_loop(op)) {
                         put_stub(x, &x->table[op], op);
                         continue;
@@ -350,4 +421,6 @@ void ls_exact_apply(struct ls_exact *x)
                 if (!(mode & LS_DISPATCH_INS) && !((mode & LS_DISPATCH_RET) && is_return(op)))
                         x->table[op] = x->stub[op];
         }
+        if (x->times)
+                stay_cold(x, mode);
 }

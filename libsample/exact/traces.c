@@ -24,8 +24,10 @@ static const char *trace_of(const struct ls_exact *x, uint32_t number)
 {
         const char *state = state_of(x);
 
-        return number && number < LS_READ(uint32_t, state, ls_jit_facts.at.ntraces) ?
-               LS_READ(const char *, LS_READ(const char *, state, ls_jit_facts.at.traces), 8 * (size_t)number) : NULL;
+        return number && number < LS_READ(uint32_t, state, ls_jit_facts.at.ntraces)
+                       ? LS_READ(const char *, LS_READ(const char *, state, ls_jit_facts.at.traces),
+                                 8 * (size_t)number)
+                       : NULL;
 }
 
 static const char *snap_at(const char *trace, size_t i)
@@ -38,7 +40,8 @@ static const char *snap_at(const char *trace, size_t i)
 static uint64_t snap_pc(const char *trace, size_t i)
 {
         const char *snap = snap_at(trace, i);
-        size_t entry = LS_READ(uint32_t, snap, LS_SNAP_MAPOFS) + LS_READ(uint8_t, snap, LS_SNAP_NENT);
+        size_t entry = LS_READ(uint32_t, snap, LS_SNAP_MAPOFS) +
+                       LS_READ(uint8_t, snap, LS_SNAP_NENT);
         uint64_t pc;
 
         memcpy(&pc, LS_READ(const char *, trace, LS_TR_SNAPMAP) + 4 * entry, sizeof pc);
@@ -50,13 +53,15 @@ static const uint32_t *entries_of(const char *trace, size_t i, unsigned *ret_n)
         const char *snap = snap_at(trace, i);
 
         *ret_n = LS_READ(uint8_t, snap, LS_SNAP_NENT);
-        return LS_READ(const uint32_t *, trace, LS_TR_SNAPMAP) + LS_READ(uint32_t, snap, LS_SNAP_MAPOFS);
+        return LS_READ(const uint32_t *, trace, LS_TR_SNAPMAP) +
+               LS_READ(uint32_t, snap, LS_SNAP_MAPOFS);
 }
 
 /* How a snapshot is now. */
 static struct ls_exact_snap look_at_snap(const char *trace, size_t i)
 {
-        struct ls_exact_snap snap = { snap_pc(trace, i), LS_READ(uint16_t, snap_at(trace, i), LS_SNAP_REF), 0, 5381 };
+        struct ls_exact_snap snap = { snap_pc(trace, i),
+                                      LS_READ(uint16_t, snap_at(trace, i), LS_SNAP_REF), 0, 5381 };
         unsigned n;
         const uint32_t *entries = entries_of(trace, i, &n);
 
@@ -79,7 +84,8 @@ static void note_snaps(struct ls_exact *x, const char *trace)
         for (size_t i = from ? from - 1 : 0; i < n; i++) {
                 struct ls_exact_snap snap = look_at_snap(trace, i), *old = &x->snaps[i];
 
-                if (i < x->nsnaps && old->pc == snap.pc && old->ref == snap.ref && old->entries == snap.entries)
+                if (i < x->nsnaps && old->pc == snap.pc && old->ref == snap.ref &&
+                    old->entries == snap.entries)
                         continue;
                 snap.before = (uint32_t)x->nevents;
                 if (x->nevents && snap.pc >> 8 == x->last_pc)
@@ -99,7 +105,8 @@ static void add_event(struct ls_exact *x, const char *pt, uintptr_t pc)
 {
         struct ls_exact_event *event;
 
-        if (ls_pages_grow((void **)&x->events, &x->events_room, x->nevents + 1, sizeof *x->events)) {
+        if (ls_pages_grow((void **)&x->events, &x->events_room, x->nevents + 1,
+                          sizeof *x->events)) {
                 x->incomplete = 1;
                 return;
         }
@@ -123,7 +130,8 @@ void ls_exact_on_record(struct ls_exact *x, lua_State *L)
 /* Arguments: what, number, function, position, and for a side trace its parent and exit. */
 static void on_start(struct ls_exact *x, lua_State *L)
 {
-        const char *fn = ls_lua.lua_topointer(L, 3), *pt = ls_fn_is_lua(fn) ? ls_fn_proto(fn) : NULL;
+        const char *fn = ls_lua.lua_topointer(L, 3),
+                   *pt = ls_fn_is_lua(fn) ? ls_fn_proto(fn) : NULL;
         uint32_t pos = (uint32_t)ls_lua.lua_tonumber(L, 4);
         int stitched = ls_lua.lua_gettop(L) >= 6 && ls_lua.lua_tonumber(L, 6) < 0;
         uint64_t *cell;
@@ -139,7 +147,8 @@ static void on_start(struct ls_exact *x, lua_State *L)
         if (!pt || x->parent || stitched)
                 return;
         cell = ls_exact_cell(x->start_pc + 4);
-        if (cell && LS_READ(uint8_t, (const char *)x->start_pc, 0) == (uint8_t)(ls_vm_facts.op_fori + LS_OP_ITERN))
+        if (cell && LS_READ(uint8_t, (const char *)x->start_pc, 0) ==
+                            (uint8_t)(ls_vm_facts.op_fori + LS_OP_ITERN))
                 --*cell;                /* it is dispatched once more */
 }
 
@@ -187,10 +196,12 @@ static void note_lone_iterator(struct ls_exact *x)
         const char *root;
 
         if (x->nevents || !x->parent || !x->start_pc ||
-            LS_READ(uint8_t, (const char *)x->start_pc, 0) != (uint8_t)(ls_vm_facts.op_fori + LS_OP_JLOOP))
+            LS_READ(uint8_t, (const char *)x->start_pc, 0) !=
+                    (uint8_t)(ls_vm_facts.op_fori + LS_OP_JLOOP))
                 return;
         root = trace_of(x, LS_READ(uint16_t, (const char *)x->start_pc, 2));
-        if (!root || LS_READ(uint8_t, root, LS_TR_STARTINS) != (uint8_t)(ls_vm_facts.op_fori + LS_OP_ITERN))
+        if (!root ||
+            LS_READ(uint8_t, root, LS_TR_STARTINS) != (uint8_t)(ls_vm_facts.op_fori + LS_OP_ITERN))
                 return;
         add_event(x, NULL, x->start_pc);
         if (x->nevents)
@@ -204,7 +215,8 @@ static uint32_t loop_of(const char *trace)
         uint32_t nins = LS_READ(uint32_t, trace, LS_TR_NINS);
 
         for (uint32_t ref = nins - 1; ref > LS_REF_BIAS; ref--)
-                if (LS_READ(uint8_t, ir + LS_IR_SIZE * (size_t)ref, LS_IR_OP) == ls_exact_facts.op_ir_loop)
+                if (LS_READ(uint8_t, ir + LS_IR_SIZE * (size_t)ref, LS_IR_OP) ==
+                    ls_exact_facts.op_ir_loop)
                         return ref;
         return 0;
 }
@@ -218,7 +230,8 @@ static int may_be_copy(const char *trace, size_t original, size_t copy)
         const uint32_t *from = entries_of(trace, original, &n), *to = entries_of(trace, copy, &m);
 
         if (snap_pc(trace, original) != snap_pc(trace, copy) ||
-            LS_READ(uint8_t, snap_at(trace, original), LS_SNAP_NSLOTS) != LS_READ(uint8_t, snap_at(trace, copy), LS_SNAP_NSLOTS))
+            LS_READ(uint8_t, snap_at(trace, original), LS_SNAP_NSLOTS) !=
+                    LS_READ(uint8_t, snap_at(trace, copy), LS_SNAP_NSLOTS))
                 return 0;
         for (unsigned i = 0; i < n; i++) {
                 if ((uint16_t)from[i] >= LS_REF_BIAS)
@@ -238,7 +251,8 @@ static uint32_t match_loop(struct ls_exact *x, const char *trace, uint32_t loop)
 {
         size_t n = LS_READ(uint16_t, trace, LS_TR_NSNAP), first, next;
 
-        for (first = 0; first < n && LS_READ(uint16_t, snap_at(trace, first), LS_SNAP_REF) <= loop; first++)
+        for (first = 0; first < n && LS_READ(uint16_t, snap_at(trace, first), LS_SNAP_REF) <= loop;
+             first++)
                 ;
         if (!first)
                 return 0;
@@ -261,7 +275,8 @@ static uint32_t match_loop(struct ls_exact *x, const char *trace, uint32_t loop)
         return (uint32_t)first;
 }
 
-static void put_arrays(const struct ls_exact *x, struct ls_exact_trace *rec, const struct ls_exact_sites *sites)
+static void put_arrays(const struct ls_exact *x, struct ls_exact_trace *rec,
+                       const struct ls_exact_sites *sites)
 {
         char *at = (char *)(rec + 1);
         uint32_t *before;
@@ -281,21 +296,37 @@ static uint32_t id_of(const struct ls_exact *x, uint32_t number)
         return number < NUMBERS ? x->trace_id[number] : 0;
 }
 
-static void send(struct ls_exact *x, const char *trace, uint32_t number, uint32_t nfirst, uint8_t flags,
-                 const struct ls_exact_sites *sites, uint32_t exits, uint32_t returns)
+static void send(struct ls_exact *x, const char *trace, uint32_t number, uint32_t nfirst,
+                 uint8_t flags, const struct ls_exact_sites *sites, uint32_t exits,
+                 uint32_t returns)
 {
         uint32_t nsnaps = (uint32_t)x->nsnaps, link = LS_READ(uint16_t, trace, LS_TR_LINK);
-        struct ls_exact_trace *rec = ls_exact_log_begin((uint32_t)(sizeof *rec + sizeof *x->events * x->nevents + 4 * nsnaps +
-                                                                   2 * (sites->nhead + sites->nloop)));
+        struct ls_exact_trace *rec =
+                ls_exact_log_begin((uint32_t)(sizeof *rec + sizeof *x->events * x->nevents +
+                                              4 * nsnaps + 2 * (sites->nhead + sites->nloop)));
 
         if (!rec)
                 return;
         *rec = (struct ls_exact_trace){
-                .rec = { rec->rec.size, LS_EXACT_TRACE }, .id = x->trace_id[number], .vm_id = x->vm_id, .number = number,
-                .parent = x->parent ? id_of(x, x->parent) : 0, .exit = x->exit, .link = id_of(x, link),
-                .link_kind = LS_READ(uint8_t, trace, LS_TR_LINKTYPE), .flags = flags, .nbefore_head = sites->nhead,
-                .nbefore_loop = sites->nloop, .nfirst = (uint16_t)nfirst, .nevents = (uint32_t)x->nevents, .nsnapshots = nsnaps,
-                .entries = sites->entries, .iterations = sites->iterations, .exits = exits, .returns = returns, .start = x->start,
+                .rec = { rec->rec.size, LS_EXACT_TRACE },
+                .id = x->trace_id[number],
+                .vm_id = x->vm_id,
+                .number = number,
+                .parent = x->parent ? id_of(x, x->parent) : 0,
+                .exit = x->exit,
+                .link = id_of(x, link),
+                .link_kind = LS_READ(uint8_t, trace, LS_TR_LINKTYPE),
+                .flags = flags,
+                .nbefore_head = sites->nhead,
+                .nbefore_loop = sites->nloop,
+                .nfirst = (uint16_t)nfirst,
+                .nevents = (uint32_t)x->nevents,
+                .nsnapshots = nsnaps,
+                .entries = sites->entries,
+                .iterations = sites->iterations,
+                .exits = exits,
+                .returns = returns,
+                .start = x->start,
         };
         put_arrays(x, rec, sites);
         ls_exact_log_end();
@@ -306,7 +337,8 @@ static uint32_t begin_returns(struct ls_exact *x, const char *trace, uint32_t nu
         uint64_t *cell = ls_exact_cell((uintptr_t)trace + LS_TR_STARTINS + 4);
         uint32_t counter = cell ? ls_exact_new_counters(2) : 0;
 
-        if (!counter || ls_pages_grow((void **)&x->returning, &x->returning_room, x->nreturning + 1, sizeof *x->returning))
+        if (!counter || ls_pages_grow((void **)&x->returning, &x->returning_room, x->nreturning + 1,
+                                      sizeof *x->returning))
                 return 0;
         ls_exact_no_proto((uintptr_t)trace, (uintptr_t)trace + LS_TR_SIZE);
         x->returning[x->nreturning++] = (uint16_t)number;
@@ -340,7 +372,8 @@ static void on_stop(struct ls_exact *x, uint32_t number)
         x->figures.no_loop += loop && !sites.iterations;
         if (is_itself(LS_READ(uint8_t, trace, LS_TR_STARTINS))) {
                 flags |= LS_EXACT_STARTS_WITH_ITSELF;
-                if (LS_READ(uint8_t, trace, LS_TR_STARTINS) != (uint8_t)(ls_vm_facts.op_fori + LS_OP_ITERN) &&
+                if (LS_READ(uint8_t, trace, LS_TR_STARTINS) !=
+                            (uint8_t)(ls_vm_facts.op_fori + LS_OP_ITERN) &&
                     (returns = begin_returns(x, trace, number)))
                         flags |= LS_EXACT_COUNTS_RETURN;
         }

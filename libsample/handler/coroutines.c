@@ -16,7 +16,11 @@
 #define GENERATIONS_MOST 1000u
 
 struct ls_coroutines {
-        struct { const lua_State *L; const char *body_fn; uint32_t id, body_id, vm_id; } known[KNOWN];
+        struct {
+                const lua_State *L;
+                const char *body_fn;
+                uint32_t id, body_id, vm_id;
+        } known[KNOWN];
         struct { uint32_t body_id, generations, shared_id; } bodies[BODIES];
         uint32_t next_id;
 };
@@ -31,9 +35,11 @@ void ls_coroutines_free(struct ls_coroutines *co)
         ls_pages_free(co, sizeof *co);
 }
 
-uint32_t ls_coroutine_define(struct ls_thread *t, const lua_State *L, uint32_t body_id, uint32_t generation, uint32_t vm_id)
+uint32_t ls_coroutine_define(struct ls_thread *t, const lua_State *L, uint32_t body_id,
+                             uint32_t generation, uint32_t vm_id)
 {
-        struct ls_rec_coroutine *rec = ls_ring_reserve(t->ring, LS_REC_COROUTINE, sizeof *rec, LS_RESERVE_DEFINITION);
+        struct ls_rec_coroutine *rec =
+                ls_ring_reserve(t->ring, LS_REC_COROUTINE, sizeof *rec, LS_RESERVE_DEFINITION);
 
         if (!rec) {
                 atomic_fetch_add(&ls_agent.shm->lost[LS_LOSS_DEFINITION_LOST], 1);
@@ -59,7 +65,8 @@ static uint32_t another(struct ls_thread *t, const lua_State *L, uint32_t body_i
                 co->bodies[i].generations = co->bodies[i].shared_id = 0;
         }
         if (co->bodies[i].generations < GENERATIONS_MOST) {
-                uint32_t id = ls_coroutine_define(t, L, body_id, co->bodies[i].generations + 1, vm_id);
+                uint32_t id =
+                        ls_coroutine_define(t, L, body_id, co->bodies[i].generations + 1, vm_id);
 
                 co->bodies[i].generations += id != 0;
                 return id;
@@ -69,13 +76,14 @@ static uint32_t another(struct ls_thread *t, const lua_State *L, uint32_t body_i
         return co->bodies[i].shared_id;
 }
 
-uint32_t ls_coroutine_id(struct ls_thread *t, const lua_State *L, const char *body_fn, uint32_t body_id, uint32_t vm_id)
+uint32_t ls_coroutine_id(struct ls_thread *t, const lua_State *L, const char *body_fn,
+                         uint32_t body_id, uint32_t vm_id)
 {
         struct ls_coroutines *co = t->coroutines;
         uint32_t i = (uint32_t)(ls_mix((uint64_t)(uintptr_t)L) >> 40) % KNOWN;
 
-        if (co->known[i].L != L || co->known[i].body_fn != body_fn || co->known[i].body_id != body_id ||
-            co->known[i].vm_id != vm_id || !co->known[i].id) {
+        if (co->known[i].L != L || co->known[i].body_fn != body_fn ||
+            co->known[i].body_id != body_id || co->known[i].vm_id != vm_id || !co->known[i].id) {
                 co->known[i].id = another(t, L, body_id, vm_id);
                 co->known[i].L = L;
                 co->known[i].body_fn = body_fn;

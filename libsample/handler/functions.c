@@ -99,10 +99,12 @@ static int still(struct ls_fn *s, uint64_t now_ns)
 
         if (s->key & (KEY_C | KEY_BUILTIN))
                 return 1;
-        if (s->chunkname != LS_READ(const char *, pt, LS_PT_CHUNKNAME) || s->shape != ls_pt_shape(pt) ||
+        if (s->chunkname != LS_READ(const char *, pt, LS_PT_CHUNKNAME) ||
+            s->shape != ls_pt_shape(pt) ||
             s->name_hash != LS_READ(uint32_t, s->chunkname, LS_STR_HASH))
                 return 0;
-        if (now_ns - s->verified_ns < VERIFY_NS && s->vms_closed == atomic_load_explicit(&ls_vms_closed, memory_order_relaxed))
+        if (now_ns - s->verified_ns < VERIFY_NS &&
+            s->vms_closed == atomic_load_explicit(&ls_vms_closed, memory_order_relaxed))
                 return 1;
         s->vms_closed = atomic_load_explicit(&ls_vms_closed, memory_order_relaxed);
         s->verified_ns = now_ns;
@@ -111,7 +113,8 @@ static int still(struct ls_fn *s, uint64_t now_ns)
 
 static void *put_function(struct ls_thread *t, const struct ls_rec_function *rec, const char *name)
 {
-        char *body = ls_ring_reserve(t->ring, LS_REC_FUNCTION, sizeof *rec + rec->name_len, LS_RESERVE_DEFINITION);
+        char *body = ls_ring_reserve(t->ring, LS_REC_FUNCTION, sizeof *rec + rec->name_len,
+                                     LS_RESERVE_DEFINITION);
 
         if (!body) {
                 atomic_fetch_add(&ls_agent.shm->lost[LS_LOSS_DEFINITION_LOST], 1);
@@ -124,8 +127,8 @@ static void *put_function(struct ls_thread *t, const struct ls_rec_function *rec
 }
 
 /* Fills the record for fn. Returns 0, or -1 when its source could not be sent. */
-static int describe(struct ls_thread *t, const char *fn, struct ls_rec_function *rec, struct ls_fn *s,
-                    const char **ret_name)
+static int describe(struct ls_thread *t, const char *fn, struct ls_rec_function *rec,
+                    struct ls_fn *s, const char **ret_name)
 {
         uint8_t ffid = LS_READ(uint8_t, fn, LS_FN_FFID);
 
@@ -144,9 +147,14 @@ static int describe(struct ls_thread *t, const char *fn, struct ls_rec_function 
                 rec->first_line = LS_READ(uint32_t, pt, LS_PT_FIRSTLINE);
                 rec->last_line = rec->first_line + LS_READ(uint32_t, pt, LS_PT_NUMLINE);
                 rec->hash = s->hash;
-                rec->flags = (uint8_t)((rec->first_line == 0 ? LS_FUNCF_MAIN : 0) | (loaded ? LS_FUNCF_LOADED : 0) |
-                                       (LS_READ(uint8_t, pt, LS_PT_FLAGS) & LS_PTF_VARARG ? LS_FUNCF_VARARG : 0) |
-                                       (LS_READ(uint8_t, pt, LS_PT_FLAGS) & LS_PTF_NOJIT ? LS_FUNCF_NOJIT : 0));
+                rec->flags =
+                        (uint8_t)((rec->first_line == 0 ? LS_FUNCF_MAIN : 0) |
+                                  (loaded ? LS_FUNCF_LOADED : 0) |
+                                  (LS_READ(uint8_t, pt, LS_PT_FLAGS) & LS_PTF_VARARG
+                                           ? LS_FUNCF_VARARG
+                                           : 0) |
+                                  (LS_READ(uint8_t, pt, LS_PT_FLAGS) & LS_PTF_NOJIT ? LS_FUNCF_NOJIT
+                                                                                    : 0));
                 return rec->source_id ? 0 : -1;
         }
         if (ffid == LS_FFID_C) {
@@ -263,7 +271,8 @@ struct ls_fn *ls_function_find(const struct ls_thread *t, const char *fn)
 
 struct ls_fn *ls_function_find_proto(const struct ls_thread *t, const char *pt)
 {
-        struct ls_fn *s = t->functions->slots ? slot_of(t->functions, (uint64_t)(uintptr_t)pt) : NULL;
+        struct ls_fn *s = t->functions->slots ? slot_of(t->functions, (uint64_t)(uintptr_t)pt)
+                                              : NULL;
 
         return s && s->id ? s : NULL;
 }
@@ -273,14 +282,16 @@ struct ls_fn *ls_function_last(const struct ls_thread *t)
         return t->functions->last;
 }
 
-void ls_function_name(struct ls_thread *t, struct ls_fn *fn, unsigned rank, const char *name, uint32_t len)
+void ls_function_name(struct ls_thread *t, struct ls_fn *fn, unsigned rank, const char *name,
+                      uint32_t len)
 {
         struct ls_rec_name rec = { fn->id, (uint16_t)rank, (uint16_t)(len < 1024 ? len : 1024) };
         char *body;
 
         if (rank <= fn->rank || !len)
                 return;
-        body = ls_ring_reserve(t->ring, LS_REC_NAME, sizeof rec + rec.name_len, LS_RESERVE_DEFINITION);
+        body = ls_ring_reserve(t->ring, LS_REC_NAME, sizeof rec + rec.name_len,
+                               LS_RESERVE_DEFINITION);
         if (!body)
                 return;
         memcpy(body, &rec, sizeof rec);

@@ -10,7 +10,8 @@
 
 #define LS_TRIED_DEFINITION 1
 #define LS_TRIED_CALL_SITE  2
-#define LS_TRIED_ENCLOSING  4           /* only seen in a trace: the next stack was asked whether it defines it */
+#define LS_TRIED_ENCLOSING                                                                         \
+        4 /* only seen in a trace: the next stack was asked whether it defines it */
 
 #define LS_INTERPOSED_MOST 128u
 
@@ -53,7 +54,8 @@ struct ls_fn *ls_function_find_proto(const struct ls_thread *t, const char *pt);
 struct ls_fn *ls_function_last(const struct ls_thread *t);
 
 /* Sends a better name. */
-void ls_function_name(struct ls_thread *t, struct ls_fn *fn, unsigned rank, const char *name, uint32_t len);
+void ls_function_name(struct ls_thread *t, struct ls_fn *fn, unsigned rank, const char *name,
+                      uint32_t len);
 
 /* Functions that have no name of rank GLOBAL yet. */
 uint32_t ls_functions_unnamed(const struct ls_thread *t);

@@ -39,7 +39,8 @@ LS_HANDLER void ls_guard_begin(struct ls_guard *g)
 
 static int known_or_readable(struct ls_guard *g, uintptr_t page, int wild)
 {
-        uintptr_t *heap = &g->pages[page % ROOM(g->pages)], *slot = wild ? &g->wild[page % ROOM(g->wild)] : heap;
+        uintptr_t *heap = &g->pages[page % ROOM(g->pages)],
+                  *slot = wild ? &g->wild[page % ROOM(g->wild)] : heap;
 
         if (*heap == page || *slot == page)
                 return page != 0;
@@ -54,9 +55,11 @@ static int reads(struct ls_guard *g, const void *p, size_t n, int wild)
         uintptr_t first = (uintptr_t)p >> PAGE_BITS, last = ((uintptr_t)p + n - 1) >> PAGE_BITS;
 
         for (int i = 0; i < 2; i++)
-                if ((uintptr_t)p >= g->sure[i].low && (uintptr_t)p < g->sure[i].high && g->sure[i].high - (uintptr_t)p >= n)
+                if ((uintptr_t)p >= g->sure[i].low && (uintptr_t)p < g->sure[i].high &&
+                    g->sure[i].high - (uintptr_t)p >= n)
                         return 1;
-        return known_or_readable(g, first, wild) && (last == first || known_or_readable(g, last, wild));
+        return known_or_readable(g, first, wild) &&
+               (last == first || known_or_readable(g, last, wild));
 }
 
 LS_HANDLER int ls_guard_reads(struct ls_guard *g, const void *p, size_t n)

@@ -6,7 +6,8 @@
 #include <sys/syscall.h>
 
 #define PAGE_BITS 12
-#define NO_SUCH_HOW 12345               /* rt_sigprocmask reads the set, then finds that it does not know what to do */
+#define NO_SUCH_HOW                                                                                \
+        12345 /* rt_sigprocmask reads the set, then finds that it does not know what to do */
 
 LS_HANDLER int ls_page_readable(uintptr_t page)
 {
@@ -14,7 +15,8 @@ LS_HANDLER int ls_page_readable(uintptr_t page)
 
         __asm__ volatile("movq %5, %%r10\n\tsyscall"
                          : "=a"(r)
-                         : "0"((long)SYS_rt_sigprocmask), "D"((long)NO_SUCH_HOW), "S"(page << PAGE_BITS), "d"(0L), "r"(8L)
+                         : "0"((long)SYS_rt_sigprocmask), "D"((long)NO_SUCH_HOW),
+                           "S"(page << PAGE_BITS), "d"(0L), "r"(8L)
                          : "rcx", "r10", "r11", "memory");
         return r == -22;                /* EINVAL: it was read; EFAULT otherwise */
 }

@@ -17,7 +17,8 @@
 #include "libsample/layout.h"
 #include "libsample/pages.h"
 
-#define MOST_ANCESTORS 32               /* that a side trace is followed to; LuaJIT allows more, and rarely has them */
+#define MOST_ANCESTORS                                                                             \
+        32 /* that a side trace is followed to; LuaJIT allows more, and rarely has them */
 #define MOST_PROTOS 64                  /* in which the bytecodes of its snapshots are looked for */
 #define MOST_BYTES (256u << 10)         /* of a trace: LuaJIT's own limits are far below */
 
@@ -29,17 +30,24 @@ struct protos {
 /* 1 when all parts of the trace can be read, and are of a size that makes sense. */
 static int is_sound(const char *trace)
 {
-        uint32_t nins = LS_READ(uint32_t, trace, LS_TR_NINS), nk = LS_READ(uint32_t, trace, LS_TR_NK);
-        uint32_t nsnap = LS_READ(uint16_t, trace, LS_TR_NSNAP), size = LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE);
-        const char *ir = LS_READ(const char *, trace, LS_TR_IR), *pt = LS_READ(const char *, trace, LS_TR_STARTPT);
-        const char *snap = LS_READ(const char *, trace, LS_TR_SNAP), *map = LS_READ(const char *, trace, LS_TR_SNAPMAP);
+        uint32_t nins = LS_READ(uint32_t, trace, LS_TR_NINS),
+                 nk = LS_READ(uint32_t, trace, LS_TR_NK);
+        uint32_t nsnap = LS_READ(uint16_t, trace, LS_TR_NSNAP),
+                 size = LS_READ(uint32_t, trace, LS_TR_MCODE_SIZE);
+        const char *ir = LS_READ(const char *, trace, LS_TR_IR),
+                   *pt = LS_READ(const char *, trace, LS_TR_STARTPT);
+        const char *snap = LS_READ(const char *, trace, LS_TR_SNAP),
+                   *map = LS_READ(const char *, trace, LS_TR_SNAPMAP);
         const char *last = snap + (size_t)LS_SNAP_SIZE * (nsnap - 1);
 
-        return nins > LS_REF_BIAS && nins < 2 * LS_REF_BIAS && nk < LS_REF_BIAS && nsnap && size && size < MOST_BYTES &&
+        return nins > LS_REF_BIAS && nins < 2 * LS_REF_BIAS && nk < LS_REF_BIAS && nsnap && size &&
+               size < MOST_BYTES &&
                ls_readable(ir + (size_t)nk * LS_IR_SIZE, (size_t)(nins - nk) * LS_IR_SIZE) &&
                ls_readable(snap, (size_t)LS_SNAP_SIZE * nsnap) &&
-               ls_readable(map, 4 * ((size_t)LS_READ(uint32_t, last, LS_SNAP_MAPOFS) + LS_READ(uint8_t, last, LS_SNAP_NENT) + 2)) &&
-               ls_readable(LS_READ(const char *, trace, LS_TR_MCODE), size) && ls_readable(pt, LS_PT_SIZE);
+               ls_readable(map, 4 * ((size_t)LS_READ(uint32_t, last, LS_SNAP_MAPOFS) +
+                                     LS_READ(uint8_t, last, LS_SNAP_NENT) + 2)) &&
+               ls_readable(LS_READ(const char *, trace, LS_TR_MCODE), size) &&
+               ls_readable(pt, LS_PT_SIZE);
 }
 
 static const char *ir_at(const char *trace, uint32_t ref)
@@ -81,7 +89,8 @@ static void collect_protos(const struct ls_jit *jit, const char *trace, struct p
  * code; those of the loop are copies. */
 static int make_events(struct ls_jit *jit, const char *trace, const struct protos *protos)
 {
-        uint32_t n = LS_READ(uint16_t, trace, LS_TR_NSNAP), loop = LS_READ(uint32_t, trace, LS_TR_MCLOOP);
+        uint32_t n = LS_READ(uint16_t, trace, LS_TR_NSNAP),
+                 loop = LS_READ(uint32_t, trace, LS_TR_MCLOOP);
 
         jit->nevents = 0;
         if (ls_pages_grow((void **)&jit->events, &jit->events_room, n, sizeof *jit->events))
@@ -96,8 +105,11 @@ static int make_events(struct ls_jit *jit, const char *trace, const struct proto
 
                         if (pos == UINT32_MAX)
                                 continue;
-                        jit->events[jit->nevents++] = (struct ls_jit_raw){ .key = (uintptr_t)protos->pt[k], .pos = pos,
-                                                                           .ref = e.ref, .depth = e.nframes };
+                        jit->events[jit->nevents++] =
+                                (struct ls_jit_raw){ .key = (uintptr_t)protos->pt[k],
+                                                     .pos = pos,
+                                                     .ref = e.ref,
+                                                     .depth = e.nframes };
                         break;
                 }
         }
@@ -105,7 +117,8 @@ static int make_events(struct ls_jit *jit, const char *trace, const struct proto
 }
 
 /* Defines a trace. protos: its own, and those of what it leaves, as far as that is there. */
-static void define(struct ls_jit *jit, struct ls_thread *t, const char *trace, const struct protos *protos)
+static void define(struct ls_jit *jit, struct ls_thread *t, const char *trace,
+                   const struct protos *protos)
 {
         const char *base = ir_at(trace, LS_REF_BIAS);
         uint32_t number = LS_READ(uint16_t, trace, LS_TR_NUMBER);
@@ -127,7 +140,8 @@ static void drop_former(struct ls_jit *jit, const char *trace)
                 ls_jit_add(jit, number, 0, trace);
 }
 
-int ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *guard, const char *global, uintptr_t ip)
+int ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *guard,
+                const char *global, uintptr_t ip)
 {
         const char *lineage[MOST_ANCESTORS], *trace;
         struct ls_jit *jit = vm->jit;
@@ -178,6 +192,7 @@ void ls_jit_find_caller(const struct ls_vm *vm, struct ls_thread *t, struct ls_g
         if (!trace)
                 return;
         at = frame - LS_READ(uint16_t, trace, LS_TR_SPADJUST) - 8;
-        if (at >= sp && at < frame && !(at & 7) && ls_jit_is_at(trace, LS_READ(uintptr_t, at, 0) - 1))
+        if (at >= sp && at < frame && !(at & 7) &&
+            ls_jit_is_at(trace, LS_READ(uintptr_t, at, 0) - 1))
                 ls_jit_find(vm, t, guard, global, LS_READ(uintptr_t, at, 0) - 1);
 }

@@ -60,11 +60,13 @@ uint64_t ls_jit_key(const char *fn, const char *pt)
 
         if (ffid == LS_FFID_LUA)
                 return (uint64_t)(uintptr_t)pt;
-        return ffid == LS_FFID_C ? LS_READ(uint64_t, fn, LS_FN_ADDR) | LS_JIT_C : ffid | LS_JIT_BUILTIN;
+        return ffid == LS_FFID_C ? LS_READ(uint64_t, fn, LS_FN_ADDR) | LS_JIT_C
+                                 : ffid | LS_JIT_BUILTIN;
 }
 
 /* Index of a key in the trace's functions. */
-static unsigned index_of(struct ls_jit_functions *f, struct ls_thread *t, uint64_t key, uint64_t now_ns)
+static unsigned index_of(struct ls_jit_functions *f, struct ls_thread *t, uint64_t key,
+                         uint64_t now_ns)
 {
         uint32_t id;
 
@@ -80,7 +82,9 @@ static unsigned index_of(struct ls_jit_functions *f, struct ls_thread *t, uint64
 
 uint32_t ls_jit_line(const char *pt, uint32_t pos)
 {
-        return pos < LS_READ(uint32_t, pt, LS_PT_SIZEBC) ? ls_pt_line(pt, pt + LS_PT_SIZE + 4 * ((size_t)pos + 1)) : 0;
+        return pos < LS_READ(uint32_t, pt, LS_PT_SIZEBC)
+                       ? ls_pt_line(pt, pt + LS_PT_SIZE + 4 * ((size_t)pos + 1))
+                       : 0;
 }
 
 static int is_lua(uint64_t key)
@@ -101,9 +105,11 @@ static void put_event(struct ls_jit_event *to, const struct ls_jit_raw *raw)
 struct ls_jit_exit ls_jit_exit_at(const char *trace, uint32_t number)
 {
         const char *snap = LS_READ(const char *, trace, LS_TR_SNAP) + (size_t)number * LS_SNAP_SIZE;
-        const uint32_t *map = LS_READ(const uint32_t *, trace, LS_TR_SNAPMAP) + LS_READ(uint32_t, snap, LS_SNAP_MAPOFS);
+        const uint32_t *map = LS_READ(const uint32_t *, trace, LS_TR_SNAPMAP) +
+                              LS_READ(uint32_t, snap, LS_SNAP_MAPOFS);
         unsigned n = LS_READ(uint8_t, snap, LS_SNAP_NENT);
-        struct ls_jit_exit e = { .ref = LS_READ(uint16_t, snap, LS_SNAP_REF), .mcofs = LS_READ(uint16_t, snap, LS_SNAP_MCOFS) };
+        struct ls_jit_exit e = { .ref = LS_READ(uint16_t, snap, LS_SNAP_REF),
+                                 .mcofs = LS_READ(uint16_t, snap, LS_SNAP_MCOFS) };
         uint64_t pc;
 
         memcpy(&pc, map + n, 8);
@@ -120,12 +126,14 @@ uint32_t ls_jit_pos(const char *pt, const char *pc)
 
 /* A snapshot, and the function that its bytecode is in: one of those recorded. *hint: where the
  * last one was found. */
-static void put_snapshot(struct ls_jit_snapshot *to, const char *trace, uint32_t i, const struct ls_jit_functions *f,
-                         unsigned *hint)
+static void put_snapshot(struct ls_jit_snapshot *to, const char *trace, uint32_t i,
+                         const struct ls_jit_functions *f, unsigned *hint)
 {
         const struct ls_jit_exit e = ls_jit_exit_at(trace, i);
 
-        *to = (struct ls_jit_snapshot){ .ref = (uint16_t)(e.ref - LS_REF_BIAS), .mcofs = e.mcofs, .function = NO_FUNCTION,
+        *to = (struct ls_jit_snapshot){ .ref = (uint16_t)(e.ref - LS_REF_BIAS),
+                                        .mcofs = e.mcofs,
+                                        .function = NO_FUNCTION,
                                         .nframes = e.nframes };
         for (unsigned k = 0, at = *hint; k < f->n; k++, at++) {
                 const char *pt;
@@ -149,15 +157,18 @@ static size_t pad8(size_t n)
 
 static size_t size_of(const struct ls_rec_jittrace *rec)
 {
-        return sizeof *rec + pad8((size_t)rec->nfunctions * 4) + (size_t)rec->nevents * sizeof(struct ls_jit_event) +
-               (size_t)rec->nsnapshots * sizeof(struct ls_jit_snapshot) + (size_t)rec->nir * LS_IR_SIZE +
-               pad8(rec->mcode_size);
+        return sizeof *rec + pad8((size_t)rec->nfunctions * 4) +
+               (size_t)rec->nevents * sizeof(struct ls_jit_event) +
+               (size_t)rec->nsnapshots * sizeof(struct ls_jit_snapshot) +
+               (size_t)rec->nir * LS_IR_SIZE + pad8(rec->mcode_size);
 }
 
 /* What is known of any trace. */
-static void describe(struct ls_rec_jittrace *rec, struct ls_jit *jit, const char *trace, unsigned start)
+static void describe(struct ls_rec_jittrace *rec, struct ls_jit *jit, const char *trace,
+                     unsigned start)
 {
-        const char *pt = LS_READ(const char *, trace, LS_TR_STARTPT), *pc = LS_READ(const char *, trace, LS_TR_STARTPC);
+        const char *pt = LS_READ(const char *, trace, LS_TR_STARTPT),
+                   *pc = LS_READ(const char *, trace, LS_TR_STARTPC);
         struct ls_jit_entry *parent = jit->parent ? ls_jit_entry(jit, jit->parent) : NULL;
 
         *rec = (struct ls_rec_jittrace){ 0 };
@@ -190,13 +201,15 @@ static void describe_map(struct ls_rec_jittrace *rec, const struct ls_jit *jit, 
 }
 
 /* Fills the arrays behind the head, as many as it says. */
-static void put_arrays(char *at, const struct ls_rec_jittrace *rec, const struct ls_jit_functions *f, const struct ls_jit *jit,
+static void put_arrays(char *at, const struct ls_rec_jittrace *rec,
+                       const struct ls_jit_functions *f, const struct ls_jit *jit,
                        const char *trace)
 {
         unsigned hint = 0;
 
         memcpy(at, f->id, (size_t)rec->nfunctions * 4);
-        memset(at + (size_t)rec->nfunctions * 4, 0, pad8((size_t)rec->nfunctions * 4) - (size_t)rec->nfunctions * 4);
+        memset(at + (size_t)rec->nfunctions * 4, 0,
+               pad8((size_t)rec->nfunctions * 4) - (size_t)rec->nfunctions * 4);
         at += pad8((size_t)rec->nfunctions * 4);
         for (uint32_t i = 0; i < rec->nevents; i++, at += sizeof(struct ls_jit_event))
                 put_event((struct ls_jit_event *)at, &jit->events[i]);
@@ -211,7 +224,8 @@ static void put_arrays(char *at, const struct ls_rec_jittrace *rec, const struct
 static void send_irnames(struct ls_jit *jit, struct ls_thread *t)
 {
         struct ls_rec_irnames rec = { jit->vm->vm_id, jit->nirnames };
-        char *body = ls_ring_reserve(t->ring, LS_REC_IRNAMES, sizeof rec + rec.len, LS_RESERVE_DEFINITION);
+        char *body = ls_ring_reserve(t->ring, LS_REC_IRNAMES, sizeof rec + rec.len,
+                                     LS_RESERVE_DEFINITION);
 
         if (!body)
                 return;
@@ -228,7 +242,8 @@ uint32_t ls_jit_send(struct ls_jit *jit, struct ls_thread *t, const char *trace)
         uint64_t now_ns = ls_now_ns();
         uint64_t pt = LS_READ(uint64_t, trace, LS_TR_STARTPT);
         unsigned start;
-        int complete = jit->map && !jit->incomplete && jit->number == LS_READ(uint16_t, trace, LS_TR_NUMBER);
+        int complete = jit->map && !jit->incomplete &&
+                       jit->number == LS_READ(uint16_t, trace, LS_TR_NUMBER);
         char *body = NULL;
 
         f->n = 0;
@@ -236,21 +251,25 @@ uint32_t ls_jit_send(struct ls_jit *jit, struct ls_thread *t, const char *trace)
         describe(&rec, jit, trace, start);
         if (complete) {
                 for (size_t i = 0; i < jit->nevents; i++)
-                        jit->events[i].function = (uint16_t)index_of(f, t, jit->events[i].key, now_ns);
+                        jit->events[i].function =
+                                (uint16_t)index_of(f, t, jit->events[i].key, now_ns);
                 describe_map(&rec, jit, trace);
                 rec.nfunctions = f->n;
                 if (!jit->sent_irnames)
                         send_irnames(jit, t);
-                body = ls_ring_reserve(t->ring, LS_REC_JITTRACE, size_of(&rec), LS_RESERVE_DEFINITION);
+                body = ls_ring_reserve(t->ring, LS_REC_JITTRACE, size_of(&rec),
+                                       LS_RESERVE_DEFINITION);
                 if (body)
                         put_arrays(body + sizeof rec, &rec, f, jit, trace);
         }
         if (!body) {
                 if (jit->map)
                         atomic_fetch_add(&ls_agent.shm->lost[LS_LOSS_MAP_MISSING], 1);
-                rec.flags = rec.nevents = rec.nsnapshots = rec.nir = rec.mcode_size = rec.mcode_loop = 0;
+                rec.flags = rec.nevents = rec.nsnapshots = rec.nir = rec.mcode_size =
+                        rec.mcode_loop = 0;
                 rec.nfunctions = start == NO_FUNCTION ? 0 : 1;
-                body = ls_ring_reserve(t->ring, LS_REC_JITTRACE, size_of(&rec), LS_RESERVE_DEFINITION);
+                body = ls_ring_reserve(t->ring, LS_REC_JITTRACE, size_of(&rec),
+                                       LS_RESERVE_DEFINITION);
                 if (!body)
                         return 0;
                 put_arrays(body + sizeof rec, &rec, f, jit, trace);

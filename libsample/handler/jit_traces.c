@@ -58,14 +58,17 @@ static int overlaps(const struct ls_jit *jit, uintptr_t mcode, uint32_t size)
 
         if (i < jit->nranges && jit->ranges[i].mcode < mcode + size)
                 return 1;
-        return i > 0 && jit->ranges[i - 1].mcode + ls_jit_entry(jit, jit->ranges[i - 1].number)->mcode_size > mcode;
+        return i > 0 &&
+               jit->ranges[i - 1].mcode + ls_jit_entry(jit, jit->ranges[i - 1].number)->mcode_size >
+                       mcode;
 }
 
 void ls_jit_flush(struct ls_jit *jit)
 {
         begin_change(jit);
         for (uint32_t i = 0; i < jit->nranges; i++)
-                atomic_store_explicit(&ls_jit_entry(jit, jit->ranges[i].number)->jit_id, 0, memory_order_release);
+                atomic_store_explicit(&ls_jit_entry(jit, jit->ranges[i].number)->jit_id, 0,
+                                      memory_order_release);
         jit->nranges = jit->deepest = 0;
         end_change(jit);
 }
@@ -81,7 +84,8 @@ static int room_for(struct ls_jit *jit, uint32_t number)
                         return -ENOMEM;
                 atomic_store_explicit(chunk, p, memory_order_release);
         }
-        if (ls_pages_grow((void **)&jit->ranges, &jit->ranges_room, jit->nranges + 1, sizeof *jit->ranges))
+        if (ls_pages_grow((void **)&jit->ranges, &jit->ranges_room, jit->nranges + 1,
+                          sizeof *jit->ranges))
                 return -ENOMEM;
         return 0;
 }
@@ -91,7 +95,8 @@ static int falls_out(struct ls_jit *jit, const char *trace, const uint8_t *mcode
 {
         int32_t rel;
 
-        if (LS_READ(uint16_t, trace, LS_TR_LINK) || size < JMP_LEN || mcode[size - JMP_LEN] != JMP_REL32)
+        if (LS_READ(uint16_t, trace, LS_TR_LINK) || size < JMP_LEN ||
+            mcode[size - JMP_LEN] != JMP_REL32)
                 return 0;
         memcpy(&rel, mcode + size - 4, 4);
         jit->exit_interp = (uintptr_t)(mcode + size + rel);
@@ -122,12 +127,14 @@ int ls_jit_add(struct ls_jit *jit, uint32_t number, uint32_t jit_id, const char 
                 entry->mcode_size = size;
                 entry->start = LS_READ(uintptr_t, trace, LS_TR_STARTPC);
                 entry->spadjust = LS_READ(uint16_t, trace, LS_TR_SPADJUST);
+                entry->calls_c = (uint32_t)ls_jit_has_op(trace, jit->ops.callxs);
                 entry->falls_out = (uint32_t)falls_out(jit, trace, (const uint8_t *)mcode, size);
                 if (entry->spadjust > jit->deepest)
                         jit->deepest = entry->spadjust;
                 atomic_store_explicit(&entry->jit_id, jit_id, memory_order_release);
                 i = place_of(jit, mcode);
-                memmove(jit->ranges + i + 1, jit->ranges + i, (jit->nranges - i) * sizeof *jit->ranges);
+                memmove(jit->ranges + i + 1, jit->ranges + i,
+                        (jit->nranges - i) * sizeof *jit->ranges);
                 jit->ranges[i] = (struct ls_jit_range){ mcode, number };
                 jit->nranges++;
         }
@@ -139,7 +146,8 @@ void ls_jit_free_tables(struct ls_jit *jit)
 {
         ls_jit_flush(jit);
         for (unsigned i = 0; i < LS_JIT_CHUNKS; i++)
-                ls_pages_free(atomic_exchange(&jit->chunks[i], NULL), LS_JIT_CHUNK * sizeof(struct ls_jit_entry));
+                ls_pages_free(atomic_exchange(&jit->chunks[i], NULL),
+                              LS_JIT_CHUNK * sizeof(struct ls_jit_entry));
         ls_pages_free(jit->ranges, jit->ranges_room * sizeof *jit->ranges);
         jit->ranges = NULL;
         jit->ranges_room = 0;

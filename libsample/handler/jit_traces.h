@@ -15,21 +15,49 @@
  * x86-64 with GC64, and compared with jit.util's answers by the probe. jit_State begins with a
  * GCtrace: the one being recorded. */
 enum {
-        LS_TR_NSNAP = 10, LS_TR_NINS = 12, LS_TR_IR = 32, LS_TR_NK = 40, LS_TR_SNAP = 48, LS_TR_SNAPMAP = 56, LS_TR_STARTPT = 64,
-        LS_TR_STARTPC = 72, LS_TR_MCODE_SIZE = 84, LS_TR_MCODE = 88, LS_TR_MCLOOP = 96, LS_TR_SPADJUST = 102,
-        LS_TR_NUMBER = 104, LS_TR_LINK = 106, LS_TR_ROOT = 108, LS_TR_LINKTYPE = 116, LS_TR_SIZE = 120,
-        LS_SNAP_MAPOFS = 0, LS_SNAP_REF = 4, LS_SNAP_MCOFS = 6, LS_SNAP_NSLOTS = 8, LS_SNAP_NENT = 10,
+        LS_TR_NSNAP = 10,
+        LS_TR_NINS = 12,
+        LS_TR_IR = 32,
+        LS_TR_NK = 40,
+        LS_TR_SNAP = 48,
+        LS_TR_SNAPMAP = 56,
+        LS_TR_STARTPT = 64,
+        LS_TR_STARTPC = 72,
+        LS_TR_MCODE_SIZE = 84,
+        LS_TR_MCODE = 88,
+        LS_TR_MCLOOP = 96,
+        LS_TR_SPADJUST = 102,
+        LS_TR_NUMBER = 104,
+        LS_TR_LINK = 106,
+        LS_TR_ROOT = 108,
+        LS_TR_LINKTYPE = 116,
+        LS_TR_SIZE = 120,
+        LS_SNAP_MAPOFS = 0,
+        LS_SNAP_REF = 4,
+        LS_SNAP_MCOFS = 6,
+        LS_SNAP_NSLOTS = 8,
+        LS_SNAP_NENT = 10,
         LS_SNAP_SIZE = 12,
-        LS_IR_OP1 = 0, LS_IR_OP2 = 2, LS_IR_TYPE = 4, LS_IR_OP = 5, LS_IR_SIZE = 8,
+        LS_IR_OP1 = 0,
+        LS_IR_OP2 = 2,
+        LS_IR_TYPE = 4,
+        LS_IR_OP = 5,
+        LS_IR_SIZE = 8,
 };
-#define LS_REF_BIAS 0x8000u             /* reference of the first instruction; constants lie below */
+#define LS_REF_BIAS 0x8000u /* reference of the first instruction; constants lie below */
 #define LS_SNAP_SLOT(entry) ((entry) >> 24)
-#define LS_SNAP_FRAMES 0x30000u         /* an entry that begins an inlined frame or is a continuation */
+#define LS_SNAP_FRAMES 0x30000u /* an entry that begins an inlined frame or is a continuation */
 
 /* Exit stubs: a group of 32, each a push of the exit's low byte and a jump to the group's end,
  * which pushes the high byte and jumps to the exit handler. */
-enum { LS_STUBS_PER_GROUP = 32, LS_STUB_SIZE = 4, LS_STUB_HIGH = 126, LS_STUB_JUMP = 128, LS_STUBS_SIZE = 133,
-       LS_STUB_GROUPS = 16 };
+enum {
+        LS_STUBS_PER_GROUP = 32,
+        LS_STUB_SIZE = 4,
+        LS_STUB_HIGH = 126,
+        LS_STUB_JUMP = 128,
+        LS_STUBS_SIZE = 133,
+        LS_STUB_GROUPS = 16
+};
 
 /* The C stack in compiled code: two saved registers below the interpreter's C frame, the trace's
  * own bytes, and the return address when it has called out. */
@@ -62,6 +90,7 @@ struct ls_jit_entry {                   /* a live trace, by number */
         uintptr_t mcode;
         uint32_t spadjust;
         uint32_t falls_out;             /* 1 = ends with a jump to the interpreter */
+        uint32_t calls_c;               /* 1 = it calls C functions through the FFI */
         uintptr_t start;                /* the bytecode that it starts with */
 };
 struct ls_jit_range {                   /* the same by address */
@@ -92,6 +121,10 @@ struct ls_jit_attempt {                 /* what is being compiled */
         uint32_t bytecodes;
 };
 
+struct ls_jit_ops {                     /* numbers of IR instructions; 0 = not known */
+        uint8_t callxs, carg, fload, sload, retf;
+};
+
 struct ls_jit {
         /* read by the tick handler */
         _Atomic(const char *) global;   /* NULL = its VM is closing or closed */
@@ -102,15 +135,16 @@ struct ls_jit {
         uint32_t nranges, deepest;      /* largest spadjust of a live trace */
         uintptr_t exit_interp;          /* where traces go that end in the interpreter, 0 = not seen
                                          * yet */
+        struct ls_jit_ops ops;
+        uint8_t kgc;                    /* numbers of IR instructions: a constant that is an
+                                         * object, */
+        uint8_t wide[4];                /* and other constants of two words; 0 = there is none */
         /* normal context, the VM's thread */
         size_t ranges_room;
         struct ls_vm *vm;
         int map;                        /* 1 = events are recorded, or made of what is found */
         int finds;                      /* 1 = nobody tells of traces: jit_find.c; then all of this
                                          * is the handler's */
-        uint8_t kgc;                    /* numbers of IR instructions: a constant that is an
-                                         * object, */
-        uint8_t wide[4];                /* and other constants of two words; 0 = there is none */
         const char *irnames;
         uint32_t nirnames;              /* bytes */
         struct ls_jit_functions functions;
@@ -140,6 +174,19 @@ static inline struct ls_jit_entry *ls_jit_entry(const struct ls_jit *jit, uint32
                 return NULL;
         chunk = LS_LOAD(jit, chunks[number / LS_JIT_CHUNK], memory_order_acquire);
         return chunk ? chunk + number % LS_JIT_CHUNK : NULL;
+}
+
+/* 1 when the IR of a trace (a GCtrace) has an instruction of this number; 0 for number 0. Any
+ * context. */
+static inline int ls_jit_has_op(const char *trace, uint8_t op)
+{
+        uint32_t n = LS_READ(uint32_t, trace, LS_TR_NINS);
+        const char *ir = LS_READ(const char *, trace, LS_TR_IR);
+
+        for (uint32_t ref = LS_REF_BIAS; op && ref < n; ref++)
+                if (LS_READ(uint8_t, ir + (size_t)ref * LS_IR_SIZE, LS_IR_OP) == op)
+                        return 1;
+        return 0;
 }
 
 /* Normal context, or the handler where nobody tells of traces: */

@@ -60,7 +60,8 @@ static void put(uint64_t name, const char *text, size_t len)
 
 void ls_kept_text_put(const char *name, const char *text, size_t len)
 {
-        if (!len || len > KEPT_MOST || atomic_flag_test_and_set_explicit(&in_use, memory_order_acquire))
+        if (!len || len > KEPT_MOST ||
+            atomic_flag_test_and_set_explicit(&in_use, memory_order_acquire))
                 return;
         put(ls_bytes_hash(name, strlen(name)) | 1, text, len);
         atomic_flag_clear_explicit(&in_use, memory_order_release);

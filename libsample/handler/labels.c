@@ -50,8 +50,8 @@ void ls_labels_close(struct ls_vm *vm)
 }
 
 /* 1 when the slot is that of L itself, and not of one that was freed or has the same low half. */
-static int is_slot_of(const struct ls_vm_labels *labels, const struct ls_vm *vm, uint32_t slot, const lua_State *L,
-                      struct ls_guard *g)
+static int is_slot_of(const struct ls_vm_labels *labels, const struct ls_vm *vm, uint32_t slot,
+                      const lua_State *L, struct ls_guard *g)
 {
         uint64_t tv = ls_read_element(LS_FIELD(labels, live), slot, g);
 
@@ -61,7 +61,8 @@ static int is_slot_of(const struct ls_vm_labels *labels, const struct ls_vm *vm,
 }
 
 /* The table of keys and values of L, NULL = it has none. */
-static const char *set_of(const struct ls_vm_labels *labels, const struct ls_vm *vm, const lua_State *L, struct ls_guard *g)
+static const char *set_of(const struct ls_vm_labels *labels, const struct ls_vm *vm,
+                          const lua_State *L, struct ls_guard *g)
 {
         uint32_t low = (uint32_t)(uintptr_t)L, hash = ls_label_hash(low);
 
@@ -69,7 +70,8 @@ static const char *set_of(const struct ls_vm_labels *labels, const struct ls_vm 
                 uint32_t slot = ((hash + i) & (LS_LABEL_SLOTS - 1)) + 1;
                 uint64_t tv;
 
-                if ((uint32_t)LS_FIELD(labels, own[slot]) != low || !is_slot_of(labels, vm, slot, L, g))
+                if ((uint32_t)LS_FIELD(labels, own[slot]) != low ||
+                    !is_slot_of(labels, vm, slot, L, g))
                         continue;
                 tv = ls_read_element(LS_FIELD(labels, sets), slot, g);
                 return ls_istype(tv, LS_T_TAB) ? ls_gcptr(tv) : NULL;
@@ -84,7 +86,8 @@ static void add_set(struct pairs *pairs, const char *set, struct ls_guard *g)
                 uint64_t key = ls_read_element(set, i, g), value = ls_read_element(set, i + 1, g);
                 unsigned at = 0;
 
-                if (!ls_istype(key, LS_T_STR) || (!ls_istype(value, LS_T_STR) && value >> 47 >= 0x1fff0))
+                if (!ls_istype(key, LS_T_STR) ||
+                    (!ls_istype(value, LS_T_STR) && value >> 47 >= 0x1fff0))
                         continue;
                 while (at < pairs->n && pairs->at[at].key < ls_gcptr(key))
                         at++;
@@ -96,11 +99,12 @@ static void add_set(struct pairs *pairs, const char *set, struct ls_guard *g)
         }
 }
 
-static uint32_t define(struct ls_thread *t, uint32_t parent, const char *key, uint32_t key_len, const char *value,
-                       uint32_t len)
+static uint32_t define(struct ls_thread *t, uint32_t parent, const char *key, uint32_t key_len,
+                       const char *value, uint32_t len)
 {
         struct ls_label_cache *cache = t->labels;
-        uint64_t hash = (ls_bytes_hash(key, key_len) * 31 + ls_bytes_hash(value, len)) * 31 + parent;
+        uint64_t hash = (ls_bytes_hash(key, key_len) * 31 + ls_bytes_hash(value, len)) * 31 +
+                        parent;
         uint32_t i = (uint32_t)(hash >> 20) % KNOWN_MOST;
         struct ls_rec_label rec = { 0, parent, key_len, len };
         char *body;
@@ -109,7 +113,8 @@ static uint32_t define(struct ls_thread *t, uint32_t parent, const char *key, ui
                 if (cache->known[i].hash == hash)
                         return cache->known[i].id;
         rec.label_id = cache->next_id + 1;
-        body = ls_ring_reserve(t->ring, LS_REC_LABEL, sizeof rec + key_len + len, LS_RESERVE_DEFINITION);
+        body = ls_ring_reserve(t->ring, LS_REC_LABEL, sizeof rec + key_len + len,
+                               LS_RESERVE_DEFINITION);
         if (!body) {
                 atomic_fetch_add(&ls_agent.shm->lost[LS_LOSS_DEFINITION_LOST], 1);
                 return parent;
@@ -122,7 +127,8 @@ static uint32_t define(struct ls_thread *t, uint32_t parent, const char *key, ui
         return cache->known[i].id = ++cache->next_id;
 }
 
-LS_HANDLER uint32_t ls_label_id(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, struct ls_guard *g)
+LS_HANDLER uint32_t ls_label_id(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L,
+                                struct ls_guard *g)
 {
         const struct ls_vm_labels *labels = vm->labels;
         struct pairs pairs = { .n = 0 };
@@ -131,7 +137,8 @@ LS_HANDLER uint32_t ls_label_id(struct ls_thread *t, const struct ls_vm *vm, con
 
         if (!labels || !LS_FIELD(labels, sets))
                 return 0;
-        for (unsigned n = 0; L && n < CHAIN_MOST && (!g || ls_guard_reads(g, L, LS_L_CFRAME + 8)); n++) {
+        for (unsigned n = 0; L && n < CHAIN_MOST && (!g || ls_guard_reads(g, L, LS_L_CFRAME + 8));
+             n++) {
                 const char *set = set_of(labels, vm, L, g);
 
                 if (set)
@@ -147,12 +154,13 @@ LS_HANDLER uint32_t ls_label_id(struct ls_thread *t, const struct ls_vm *vm, con
         for (unsigned i = 0; i < pairs.n; i++) {
                 char key_buf[LS_READ_TEXT], buf[LS_READ_TEXT];
                 uint32_t key_len, len;
-                const char *key = ls_read_text(ls_tagged(pairs.at[i].key, LS_T_STR), g, key_buf, &key_len);
+                const char *key =
+                        ls_read_text(ls_tagged(pairs.at[i].key, LS_T_STR), g, key_buf, &key_len);
                 const char *value = ls_read_text(pairs.at[i].value, g, buf, &len);
 
                 if (key && value)
-                        id = define(t, id, key, key_len < LS_LABEL_TEXT ? key_len : LS_LABEL_TEXT, value,
-                                    len < LS_LABEL_TEXT ? len : LS_LABEL_TEXT);
+                        id = define(t, id, key, key_len < LS_LABEL_TEXT ? key_len : LS_LABEL_TEXT,
+                                    value, len < LS_LABEL_TEXT ? len : LS_LABEL_TEXT);
         }
         return id;
 }

@@ -11,7 +11,7 @@
 #include "libsample/thread.h"
 
 #define LS_LABEL_SLOTS 4096u            /* coroutines with labels; a power of two */
-#define LS_LABEL_PROBES 16u             /* slots that a coroutine may be in, from that of its hash on */
+#define LS_LABEL_PROBES 16u /* slots that a coroutine may be in, from that of its hash on */
 #define LS_LABELS_MOST 8u               /* keys of a sample */
 #define LS_LABEL_TEXT 256u              /* bytes of a key or value that are kept */
 
@@ -37,7 +37,8 @@ void ls_labels_close(struct ls_vm *vm);
 
 /* Id of the labels of L and of its resumers, where the innermost value of a key counts; 0 = none.
  * Tick handler or VM hook. */
-LS_HANDLER uint32_t ls_label_id(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, struct ls_guard *guard);
+LS_HANDLER uint32_t ls_label_id(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L,
+                                struct ls_guard *guard);
 
 /* The tables of a thread. Normal context. */
 struct ls_label_cache *ls_label_cache_new(void);

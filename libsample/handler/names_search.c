@@ -18,7 +18,8 @@
 
 #define QUEUE_MOST   16384u             /* tables of one search */
 #define PATH_MOST    12                 /* tables from the root */
-#define FIELDS_MOST  1024u              /* a larger table holds data: its functions count, its tables are not entered */
+#define FIELDS_MOST                                                                                \
+        1024u /* a larger table holds data: its functions count, its tables are not entered */
 #define NAME_MOST    512
 #define LIST_MOST    16u                /* a longer list holds data */
 #define METHODS      2                  /* tables from the registry: a metatable and its __index */
@@ -94,7 +95,8 @@ static int link_holds(const struct ls_names *search, const struct table *t)
         if (t->node >= ls_tab_nodes(parent))
                 return 0;
         node = ls_tab_node(parent, t->node);
-        return ls_node_val(node) == ls_tagged(t->table, LS_T_TAB) && ls_istype(ls_node_key(node), LS_T_STR);
+        return ls_node_val(node) == ls_tagged(t->table, LS_T_TAB) &&
+               ls_istype(ls_node_key(node), LS_T_STR);
 }
 
 /* Follows the path from the root down to position i: each table is known to live before it is
@@ -145,9 +147,11 @@ static uint32_t path_name(const struct ls_names *search, uint32_t i, char *name)
 
         if (t->node == VIA_META)
                 return len;
-        const char *key = ls_gcptr(ls_node_key(ls_tab_node(search->queue[t->parent].table, t->node)));
+        const char *key =
+                ls_gcptr(ls_node_key(ls_tab_node(search->queue[t->parent].table, t->node)));
 
-        if (is_meta(search, t->parent) && ls_str_len(key) == 7 && !memcmp(ls_at(ls_str_data(key), 7), "__index", 7))
+        if (is_meta(search, t->parent) && ls_str_len(key) == 7 &&
+            !memcmp(ls_at(ls_str_data(key), 7), "__index", 7))
                 return len;
         return append(name, len, ls_str_data(key), ls_str_len(key));
 }
@@ -189,8 +193,8 @@ static void look_at_list(struct ls_thread *t, uint32_t position)
                 struct ls_fn *fn;
                 uint32_t len;
 
-                if (!ls_istype(val, LS_T_FUNC) || !is_c(ls_gcptr(val)) || !(fn = ls_function_find(t, ls_gcptr(val))) ||
-                    fn->rank >= LS_NAME_GLOBAL)
+                if (!ls_istype(val, LS_T_FUNC) || !is_c(ls_gcptr(val)) ||
+                    !(fn = ls_function_find(t, ls_gcptr(val))) || fn->rank >= LS_NAME_GLOBAL)
                         continue;
                 len = path_name(t->names, position, name);
                 name[len++] = '[';
@@ -212,7 +216,8 @@ static void look_at(struct ls_thread *t, uint32_t position, uint32_t node, int d
         if (!ls_istype(key, LS_T_STR))
                 return;
         if (ls_istype(val, LS_T_FUNC)) {
-                struct ls_fn *fn = methods && !is_c(ls_gcptr(val)) ? NULL : ls_function_find(t, ls_gcptr(val));
+                struct ls_fn *fn =
+                        methods && !is_c(ls_gcptr(val)) ? NULL : ls_function_find(t, ls_gcptr(val));
 
                 if (fn && fn->rank < LS_NAME_GLOBAL)
                         name_function(t, fn, position, ls_gcptr(key));
@@ -241,7 +246,9 @@ static const char *globals_of(const lua_State *L)
 static const char *registry_of(const lua_State *L)
 {
         const char *g = LS_READ(const char *, L, LS_L_GLREF);
-        uint64_t registry = ls_vm_facts.registry_offset ? LS_READ(uint64_t, g, ls_vm_facts.registry_offset) : LS_NIL;
+        uint64_t registry = ls_vm_facts.registry_offset
+                                    ? LS_READ(uint64_t, g, ls_vm_facts.registry_offset)
+                                    : LS_NIL;
 
         return ls_istype(registry, LS_T_TAB) ? ls_gcptr(registry) : NULL;
 }
@@ -250,7 +257,8 @@ static const char *registry_of(const lua_State *L)
 static int begin(struct ls_thread *t, const lua_State *L)
 {
         struct ls_names *search = t->names;
-        const char *globals = globals_of(L), *loaded = loaded_table(globals), *registry = registry_of(L);
+        const char *globals = globals_of(L), *loaded = loaded_table(globals),
+                   *registry = registry_of(L);
 
         if (!search->queue) {
                 search->queue = ls_pages_new(QUEUE_MOST * sizeof *search->queue);
@@ -297,7 +305,8 @@ void ls_names_search(struct ls_thread *t, const lua_State *L, uint64_t budget_ns
         uint64_t end = ls_now_ns() + budget_ns;
         uint32_t steps = 0;
 
-        if ((!search->running || search->global != LS_READ(const char *, L, LS_L_GLREF) || !roots_hold(search, L)) &&
+        if ((!search->running || search->global != LS_READ(const char *, L, LS_L_GLREF) ||
+             !roots_hold(search, L)) &&
             begin(t, L))
                 return;
         for (; search->head < search->tail; search->head++, search->node = 0) {
@@ -307,9 +316,11 @@ void ls_names_search(struct ls_thread *t, const lua_State *L, uint64_t budget_ns
                         continue;
                 const char *table = search->queue[search->head].table;
                 uint32_t root;
-                int depth = depth_of(search, search->head, &root), methods = root == search->registry;
+                int depth = depth_of(search, search->head, &root),
+                    methods = root == search->registry;
                 int deep = depth >= (methods ? METHODS : PATH_MOST) ||
-                           ((search->head >= search->roots || methods) && ls_tab_nodes(table) > FIELDS_MOST);
+                           ((search->head >= search->roots || methods) &&
+                            ls_tab_nodes(table) > FIELDS_MOST);
 
                 if (search->node == 0 && ls_tab_meta(table) && !deep && !methods)
                         enqueue(search, ls_tab_meta(table), search->head, VIA_META);
@@ -328,7 +339,8 @@ int ls_names_wanted(const struct ls_thread *t)
 {
         const struct ls_names *search = t->names;
 
-        return search->running || (ls_functions_unnamed(t) && ls_functions_count(t) > search->functions_at_start);
+        return search->running ||
+               (ls_functions_unnamed(t) && ls_functions_count(t) > search->functions_at_start);
 }
 
 static void note_library(const char *t, const char *prefix, size_t prefix_len)
@@ -339,7 +351,8 @@ static void note_library(const char *t, const char *prefix, size_t prefix_len)
                 uint64_t key = ls_node_key(ls_tab_node(t, i)), val = ls_node_val(ls_tab_node(t, i));
 
                 if (ls_istype(key, LS_T_STR) && ls_istype(val, LS_T_FUNC))
-                        ls_builtin_note(LS_READ(uint8_t, ls_gcptr(val), LS_FN_FFID), prefix, prefix_len, ls_gcptr(key));
+                        ls_builtin_note(LS_READ(uint8_t, ls_gcptr(val), LS_FN_FFID), prefix,
+                                        prefix_len, ls_gcptr(key));
         }
 }
 
@@ -348,9 +361,11 @@ static void note_library(const char *t, const char *prefix, size_t prefix_len)
 void ls_names_builtins(const lua_State *L)
 {
         static atomic_flag busy = ATOMIC_FLAG_INIT;
-        static const char *const libraries[] = { "string", "table", "math", "io", "os", "coroutine", "debug", "bit",
-                                                 "jit", "package", "ffi", "jit.util", "jit.opt", "jit.profile",
-                                                 "ffi.cdata", "ffi.clib" };      /* these two: in the probe's VM */
+        static const char *const libraries[] = {
+                "string",  "table",       "math",      "io",      "os",  "coroutine",
+                "debug",   "bit",         "jit",       "package", "ffi", "jit.util",
+                "jit.opt", "jit.profile", "ffi.cdata", "ffi.clib"
+        }; /* these two: in the probe's VM */
         const char *globals = globals_of(L), *loaded = loaded_table(globals);
 
         if (atomic_flag_test_and_set(&busy))
@@ -367,8 +382,10 @@ void ls_names_builtins(const lua_State *L)
                 if (i == 3 && ls_istype(t, LS_T_TAB)) {
                         uint64_t out = ls_tab_get(ls_gcptr(t), "stdout", 6);
 
-                        if (ls_istype(out, LS_T_UDATA) && LS_READ(const char *, ls_gcptr(out), LS_UDATA_META))
-                                note_library(LS_READ(const char *, ls_gcptr(out), LS_UDATA_META), "file", 4);
+                        if (ls_istype(out, LS_T_UDATA) &&
+                            LS_READ(const char *, ls_gcptr(out), LS_UDATA_META))
+                                note_library(LS_READ(const char *, ls_gcptr(out), LS_UDATA_META),
+                                             "file", 4);
                 }
         }
         ls_builtin_note_aux();

@@ -7,8 +7,8 @@
 #include "libsample/rawtab.h"
 
 #define CALLERS_MOST 64                 /* frames that are looked at for a definition */
-#define CONSTANTS_MOST 2048u            /* of all functions of a stack that are looked through: some 20 us */
-#define BACK_MOST    16                 /* instructions before a call that are looked at for what is called */
+#define CONSTANTS_MOST 2048u /* of all functions of a stack that are looked through: some 20 us */
+#define BACK_MOST 16         /* instructions before a call that are looked at for what is called */
 
 static uint32_t uleb(const uint8_t **p)
 {
@@ -28,7 +28,8 @@ static uint32_t uleb(const uint8_t **p)
 /* Walks the local variables that are live at instruction pos, by slot. Returns the name of the one
  * in want_slot; with want_name the slot of the last one so called in *ret_slot. Variables of the
  * compiler have names below 7. */
-static const char *local_at(const char *pt, uint32_t pos, int want_slot, const char *want_name, int *ret_slot)
+static const char *local_at(const char *pt, uint32_t pos, int want_slot, const char *want_name,
+                            int *ret_slot)
 {
         const uint8_t *p = LS_READ(const uint8_t *, pt, LS_PT_VARINFO);
         uint32_t last = 0;
@@ -166,7 +167,8 @@ static int some_upvalue_field_is(const struct ls_wframe *caller, const char *nam
 }
 
 /* Slots of live variables only: those above may hold freed objects. */
-static int some_local_field_is(const struct ls_wframe *caller, uint32_t pos, const char *name, const char *fn)
+static int some_local_field_is(const struct ls_wframe *caller, uint32_t pos, const char *name,
+                               const char *fn)
 {
         int slot;
 
@@ -207,34 +209,41 @@ static struct said said_at(const char *pt, uint32_t pos, uint32_t a)
                         continue;
                 if (op == ls_vm_facts.op_mov) {
                         name = local_at(pt, i, (int)(ins >> 16), NULL, &slot);
-                        return name ? (struct said){ 'l', name, (uint32_t)ls_text_len(name) } : none;
+                        return name ? (struct said){ 'l', name, (uint32_t)ls_text_len(name) }
+                                    : none;
                 }
                 if (op == ls_vm_facts.op_uget) {
                         name = upvalue_name(pt, ins >> 16);
-                        return name ? (struct said){ 'u', name, (uint32_t)ls_text_len(name) } : none;
+                        return name ? (struct said){ 'u', name, (uint32_t)ls_text_len(name) }
+                                    : none;
                 }
                 if (op == ls_vm_facts.op_tgets && (name = kstr(pt, ins >> 16 & 0xff))) {
                         uint32_t before = LS_GET(bc[i - 1]);
-                        int method = i > 1 && (before & 0xff) == ls_vm_facts.op_mov && (before >> 8 & 0xff) == a + 2;
+                        int method = i > 1 && (before & 0xff) == ls_vm_facts.op_mov &&
+                                     (before >> 8 & 0xff) == a + 2;
 
-                        return (struct said){ method ? 'm' : 'f', ls_str_data(name), ls_str_len(name) };
+                        return (struct said){ method ? 'm' : 'f', ls_str_data(name),
+                                              ls_str_len(name) };
                 }
         }
         return none;
 }
 
-static int name_is_true(const struct ls_wframe *caller, const struct ls_wframe *callee, uint32_t pos, const struct said *said)
+static int name_is_true(const struct ls_wframe *caller, const struct ls_wframe *callee,
+                        uint32_t pos, const struct said *said)
 {
         const char *pt = ls_fn_proto(caller->fn);
         int slot;
 
         switch (said->what) {
         case 'l':
-                return local_at(pt, pos, 0, said->name, &slot) && is(LS_GET(caller->base[slot]), callee->fn);
+                return local_at(pt, pos, 0, said->name, &slot) &&
+                       is(LS_GET(caller->base[slot]), callee->fn);
         case 'u':
                 return upvalue_is(caller->fn, said->name, callee->fn);
         case 'm':
-                return ls_fn_is_lua(callee->fn) && field_is(LS_GET(callee->base[0]), said->name, callee->fn);
+                return ls_fn_is_lua(callee->fn) &&
+                       field_is(LS_GET(callee->base[0]), said->name, callee->fn);
         case 'f':
                 return some_upvalue_field_is(caller, said->name, callee->fn) ||
                        some_local_field_is(caller, pos, said->name, callee->fn);
@@ -244,14 +253,16 @@ static int name_is_true(const struct ls_wframe *caller, const struct ls_wframe *
 }
 
 /* Sends it: from the VM's memory, as a definition or a call site gave it. */
-static void give(struct ls_thread *t, struct ls_fn *fn, unsigned rank, const char *name, uint32_t len)
+static void give(struct ls_thread *t, struct ls_fn *fn, unsigned rank, const char *name,
+                 uint32_t len)
 {
         len = len < LS_TEXT_MOST ? len : LS_TEXT_MOST;
         ls_function_name(t, fn, rank, ls_at(name, len), len);
 }
 
 /* As the enclosing function defines it. */
-static int definition_name(struct ls_thread *t, const struct ls_walk *walk, size_t i, struct ls_fn *fn)
+static int definition_name(struct ls_thread *t, const struct ls_walk *walk, size_t i,
+                           struct ls_fn *fn)
 {
         const char *pt = ls_fn_proto(walk->frames[i].fn), *name;
         uint32_t len;
@@ -271,7 +282,8 @@ static int definition_name(struct ls_thread *t, const struct ls_walk *walk, size
         return 0;
 }
 
-void ls_names_from_stack(struct ls_thread *t, const struct ls_walk *walk, size_t i, struct ls_fn *fn, int call_sites)
+void ls_names_from_stack(struct ls_thread *t, const struct ls_walk *walk, size_t i,
+                         struct ls_fn *fn, int call_sites)
 {
         const struct ls_wframe *callee = &walk->frames[i], *caller = callee + 1;
         struct said said;
@@ -302,8 +314,9 @@ static uint32_t name_children(struct ls_thread *t, const char *parent, uint32_t 
                 uint32_t len;
                 struct ls_fn *fn;
 
-                if (LS_READ(uint8_t, child, LS_GC_TYPE) != LS_T_PROTO || !(fn = ls_function_find_proto(t, child)) ||
-                    fn->rank != LS_NAME_NONE || fn->tried != LS_TRIED_ENCLOSING)
+                if (LS_READ(uint8_t, child, LS_GC_TYPE) != LS_T_PROTO ||
+                    !(fn = ls_function_find_proto(t, child)) || fn->rank != LS_NAME_NONE ||
+                    fn->tried != LS_TRIED_ENCLOSING)
                         continue;
                 name = defined_name(parent, child, &len);
                 if (name)
@@ -319,7 +332,8 @@ void ls_names_enclosed(struct ls_thread *t, const struct ls_walk *walk)
         for (size_t i = 0; i < walk->n && i < CALLERS_MOST; i++) {
                 const struct ls_wframe *f = &walk->frames[i + 1 < CALLERS_MOST ? i : walk->n - 1];
 
-                if (!f->callee && f->fn != LS_WFN_RESUMED_BY_C && (!i || f->fn != f[-1].fn) && ls_fn_is_lua(f->fn))
+                if (!f->callee && f->fn != LS_WFN_RESUMED_BY_C && (!i || f->fn != f[-1].fn) &&
+                    ls_fn_is_lua(f->fn))
                         most -= name_children(t, ls_fn_proto(f->fn), most);
         }
 }

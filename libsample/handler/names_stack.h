@@ -9,7 +9,8 @@
 /* A name for the function of frame i of a walk, which has none yet, from the functions that are
  * its callers: as they define it, or, with call_sites, as they call it (only where the VM's stack
  * is whole). */
-void ls_names_from_stack(struct ls_thread *t, const struct ls_walk *walk, size_t i, struct ls_fn *fn, int call_sites);
+void ls_names_from_stack(struct ls_thread *t, const struct ls_walk *walk, size_t i,
+                         struct ls_fn *fn, int call_sites);
 
 /* Names for functions that have none yet and that those of this stack define: traces have some
  * that are in no frame. Only where no code of the VM is at work on its objects. */

@@ -9,7 +9,7 @@
 #include "libsample/agent.h"
 #include "libsample/pages.h"
 
-#define STEP 1024u                      /* a cut copy ends at a multiple: so that the next one may end there too */
+#define STEP 1024u /* a cut copy ends at a multiple: so that the next one may end there too */
 
 struct ls_native_copy {
         uint32_t most;                  /* bytes of a copy */
@@ -27,7 +27,8 @@ struct ls_native_copy {
 struct ls_native_copy *ls_native_new(void)
 {
         uint32_t most = ls_agent.shm->native_bytes & ~7u;
-        struct ls_native_copy *c = ls_agent.shm->native && most ? ls_pages_new(sizeof *c + most) : NULL;
+        struct ls_native_copy *c = ls_agent.shm->native && most ? ls_pages_new(sizeof *c + most)
+                                                                : NULL;
 
         if (c) {
                 c->most = most;
@@ -43,7 +44,8 @@ void ls_native_free(struct ls_native_copy *c)
 }
 
 /* End of what is copied of the stack that sp is in. */
-static uintptr_t end_of(const struct ls_thread *t, const struct ls_native_copy *c, uintptr_t sp, uint32_t *ret_cut)
+static uintptr_t end_of(const struct ls_thread *t, const struct ls_native_copy *c, uintptr_t sp,
+                        uint32_t *ret_cut)
 {
         uintptr_t high = t->stack_high;
 
@@ -62,8 +64,9 @@ static uintptr_t end_of(const struct ls_thread *t, const struct ls_native_copy *
         return (sp + c->most) & ~(uintptr_t)(STEP - 1);
 }
 
-__attribute__((no_sanitize_address))    /* other functions' frames */
-LS_HANDLER size_t ls_native_measure(struct ls_thread *t, const struct ls_regs *regs, const struct ls_walk *w)
+__attribute__((no_sanitize_address)) /* other functions' frames */
+LS_HANDLER size_t
+ls_native_measure(struct ls_thread *t, const struct ls_regs *regs, const struct ls_walk *w)
 {
         struct ls_native_copy *c = t->sampler->native;
         uintptr_t sp = regs->sp & ~(uintptr_t)7, high, low;
@@ -76,7 +79,8 @@ LS_HANDLER size_t ls_native_measure(struct ls_thread *t, const struct ls_regs *r
         c->keep = 0;
         c->foreign = !(sp >= t->stack_low && sp < t->stack_high);
         if (high == c->high && !c->foreign) {
-                const uint64_t *now = (const uint64_t *)high, *old = (const uint64_t *)(const void *)(c->bytes + c->most);
+                const uint64_t *now = (const uint64_t *)high,
+                               *old = (const uint64_t *)(const void *)(c->bytes + c->most);
 
                 low = sp > c->low ? sp : c->low;
                 while ((uintptr_t)(now - 1) >= low && LS_GET(now[-1]) == old[-1]) {
@@ -123,7 +127,8 @@ static uint32_t copy_foreign(void *to, uintptr_t from, size_t size)
         for (size_t at = 0; at < size && n < 32; n++) {
                 size_t part = 4096 - ((from + at) & 4095);
 
-                remote[n] = (struct iovec){ (void *)(from + at), part < size - at ? part : size - at };
+                remote[n] =
+                        (struct iovec){ (void *)(from + at), part < size - at ? part : size - at };
                 at += remote[n].iov_len;
         }
         copied = syscall(SYS_process_vm_readv, (long)ls_agent.pid, &local, 1L, remote, (long)n, 0L);
@@ -134,17 +139,28 @@ static uint32_t copy_foreign(void *to, uintptr_t from, size_t size)
 }
 #endif
 
-LS_HANDLER void ls_native_write(struct ls_thread *t, const struct ls_regs *r, const struct ls_walk *w, void *out)
+LS_HANDLER void ls_native_write(struct ls_thread *t, const struct ls_regs *r,
+                                const struct ls_walk *w, void *out)
 {
         struct ls_native_copy *c = t->sampler->native;
         struct ls_native *head = out;
         struct ls_native_cframe *cf = (struct ls_native_cframe *)(head + 1);
 
-        *head = (struct ls_native){ .ip = r->ip, .sp = r->sp, .bp = r->bp, .bx = r->bx, .r12 = r->r12, .r13 = r->r13,
-                                    .r14 = r->r14, .r15 = r->r15, .ncframes = w->ncframes, .nbytes = c->next,
-                                    .keep = c->keep, .cut = c->cut };
+        *head = (struct ls_native){ .ip = r->ip,
+                                    .sp = r->sp,
+                                    .bp = r->bp,
+                                    .bx = r->bx,
+                                    .r12 = r->r12,
+                                    .r13 = r->r13,
+                                    .r14 = r->r14,
+                                    .r15 = r->r15,
+                                    .ncframes = w->ncframes,
+                                    .nbytes = c->next,
+                                    .keep = c->keep,
+                                    .cut = c->cut };
         for (unsigned i = 0; i < w->ncframes; i++)
-                *cf++ = (struct ls_native_cframe){ (uintptr_t)w->cframes[i].cframe, (uint32_t)w->cframes[i].frames, 0 };
+                *cf++ = (struct ls_native_cframe){ (uintptr_t)w->cframes[i].cframe,
+                                                   (uint32_t)w->cframes[i].frames, 0 };
         if (c->foreign)
                 head->cut |= copy_foreign(cf, c->low, c->next);
         else

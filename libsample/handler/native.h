@@ -8,9 +8,11 @@
 
 /* Bytes that ls_native_write will put after a sample's frames, 0 = none are wanted or none can be
  * read. */
-LS_HANDLER size_t ls_native_measure(struct ls_thread *t, const struct ls_regs *regs, const struct ls_walk *walk);
+LS_HANDLER size_t ls_native_measure(struct ls_thread *t, const struct ls_regs *regs,
+                                    const struct ls_walk *walk);
 /* Writes them. Directly after ls_native_measure. */
-LS_HANDLER void ls_native_write(struct ls_thread *t, const struct ls_regs *regs, const struct ls_walk *walk, void *out);
+LS_HANDLER void ls_native_write(struct ls_thread *t, const struct ls_regs *regs,
+                                const struct ls_walk *walk, void *out);
 
 /* What was measured is not written: the next copy stands alone. */
 LS_HANDLER void ls_native_forget(struct ls_thread *t);

@@ -52,9 +52,11 @@ uint64_t ls_text_hash(const char *s, size_t len)
 static uint32_t normal(uint32_t ins)
 {
         enum { ANY = 0xff00, NONE = 0 };
-        static const struct { int8_t first, last; uint32_t keep; } families[] = {
-                { -8, -7, NONE }, { -4, -1, NONE }, { 8, 10, NONE },    /* each may turn into JLOOP */
-                { 0, 1, ANY }, { 2, 4, ANY }, { 5, 7, ANY }, { 12, 14, ANY }, { 15, 17, ANY },
+        static const struct { int8_t first, last; uint32_t keep;
+        } families[] = {
+                { -8, -7, NONE }, { -4, -1, NONE }, { 8, 10, NONE }, /* each may turn into JLOOP */
+                { 0, 1, ANY },    { 2, 4, ANY },    { 5, 7, ANY },
+                { 12, 14, ANY },  { 15, 17, ANY },
         };
         int op = (int)(ins & 0xff) - ls_vm_facts.op_fori;
 
@@ -62,7 +64,8 @@ static uint32_t normal(uint32_t ins)
                 return (ins & ~(uint32_t)0xff) | (uint32_t)(ls_vm_facts.op_fori + 11);
         for (unsigned i = 0; i < sizeof families / sizeof *families; i++)
                 if (op >= families[i].first && op <= families[i].last)
-                        return (ins & families[i].keep) | (uint32_t)(families[i].keep == NONE ? 8 : families[i].first + 32);
+                        return (ins & families[i].keep) |
+                               (uint32_t)(families[i].keep == NONE ? 8 : families[i].first + 32);
         return ins;
 }
 
@@ -73,7 +76,8 @@ static uint64_t constant(const char *o)
         case LS_T_STR:
                 return ls_text_hash(ls_str_data(o), ls_str_len(o) < 256 ? ls_str_len(o) : 256);
         case LS_T_PROTO:
-                return (uint64_t)LS_READ(uint32_t, o, LS_PT_SIZEBC) << 32 | LS_READ(uint32_t, o, LS_PT_FIRSTLINE);
+                return (uint64_t)LS_READ(uint32_t, o, LS_PT_SIZEBC) << 32 |
+                       LS_READ(uint32_t, o, LS_PT_FIRSTLINE);
         default:
                 return LS_READ(uint8_t, o, LS_GC_TYPE);
         }
@@ -94,7 +98,8 @@ uint64_t ls_proto_hash(const char *pt)
         const uint32_t *bc = (const uint32_t *)(const void *)(pt + LS_PT_SIZE);
         uint32_t n = LS_READ(uint32_t, pt, LS_PT_SIZEBC);
         const uint64_t *k = LS_READ(const uint64_t *, pt, LS_PT_K);
-        uint32_t nnum = LS_READ(uint32_t, pt, LS_PT_SIZEKN), ngc = LS_READ(uint32_t, pt, LS_PT_SIZEKGC);
+        uint32_t nnum = LS_READ(uint32_t, pt, LS_PT_SIZEKN),
+                 ngc = LS_READ(uint32_t, pt, LS_PT_SIZEKGC);
         uint64_t h = n;
 
         for (uint32_t i = 0; i < n; i = next(i, n))

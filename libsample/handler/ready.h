@@ -11,7 +11,7 @@
 #include "libsample/handler/vms.h"
 
 #define LS_READY_SLOTS 4096u            /* coroutines that are marked at a time; a power of two */
-#define LS_READY_PROBES 16u             /* slots that a coroutine may be in, from that of its hash on */
+#define LS_READY_PROBES 16u /* slots that a coroutine may be in, from that of its hash on */
 
 struct ls_ready_slot {
         _Atomic uint64_t L;             /* the coroutine */

@@ -35,10 +35,11 @@ static int take(struct ls_ring *ring, uint64_t head, uint32_t size, unsigned kin
 
         atomic_signal_fence(memory_order_seq_cst);
         if (atomic_load_explicit(&ring->head, memory_order_relaxed) != head ||
-            !atomic_compare_exchange_strong_explicit(header, &old, word, memory_order_relaxed, memory_order_relaxed))
+            !atomic_compare_exchange_strong_explicit(header, &old, word, memory_order_relaxed,
+                                                     memory_order_relaxed))
                 return 0;
-        return atomic_compare_exchange_strong_explicit(&ring->head, &head, head + size, memory_order_release,
-                                                       memory_order_relaxed);
+        return atomic_compare_exchange_strong_explicit(&ring->head, &head, head + size,
+                                                       memory_order_release, memory_order_relaxed);
 }
 
 /* It looks at the rings when it thinks that they need it, up to 0.1 s later: work that has just
@@ -48,14 +49,16 @@ LS_HANDLER void ls_ring_call_recorder(void)
         struct ls_shm *shm = ls_agent.shm;
         int saved = errno;
 
-        if (atomic_load_explicit(&shm->filling, memory_order_relaxed) || atomic_exchange(&shm->filling, 1))
+        if (atomic_load_explicit(&shm->filling, memory_order_relaxed) ||
+            atomic_exchange(&shm->filling, 1))
                 return;
         atomic_fetch_add(&shm->request, 1);
         syscall(SYS_futex, &shm->request, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
         errno = saved;
 }
 
-LS_HANDLER void *ls_ring_reserve(struct ls_ring *ring, unsigned kind, size_t body_size, unsigned flags)
+LS_HANDLER void *ls_ring_reserve(struct ls_ring *ring, unsigned kind, size_t body_size,
+                                 unsigned flags)
 {
         uint64_t limit = flags & LS_RESERVE_DEFINITION ? ring->size : ring->size - ring->size / 4;
         uint32_t size = (uint32_t)((sizeof(struct ls_ring_rec) + body_size + 7) & ~(size_t)7);
@@ -79,7 +82,8 @@ LS_HANDLER void *ls_ring_reserve(struct ls_ring *ring, unsigned kind, size_t bod
                 if (take(ring, head, size, kind, LS_RING_OPEN)) {
                         char *body = (char *)(record_at(ring, head) + 1);
 
-                        if (head + size - tail > ring->size / 8 * 3)    /* half of what samples may fill */
+                        if (head + size - tail >
+                            ring->size / 8 * 3) /* half of what samples may fill */
                                 ls_ring_call_recorder();
                         memset((char *)record_at(ring, head) + size - 8, 0, size > 8 ? 8 : 0);
                         return body;
@@ -95,6 +99,7 @@ LS_HANDLER void ls_ring_commit(struct ls_ring *ring, void *body)
 
         uint32_t state = atomic_load_explicit(&rec->state, memory_order_relaxed);
 
-        atomic_store_explicit(&rec->state, state ^ (LS_RING_OPEN | LS_RING_DONE), memory_order_release);
+        atomic_store_explicit(&rec->state, state ^ (LS_RING_OPEN | LS_RING_DONE),
+                              memory_order_release);
         atomic_fetch_sub_explicit(&ring->in_write, 1, memory_order_release);
 }

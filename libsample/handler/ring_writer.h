@@ -10,12 +10,13 @@
 /* Marks a function that may run in a signal handler. */
 #define LS_HANDLER
 
-#define LS_RESERVE_DEFINITION 1u        /* may use the quarter of the ring that samples leave free */
+#define LS_RESERVE_DEFINITION 1u /* may use the quarter of the ring that samples leave free */
 
 /* Room for a record with a body of body_size bytes; the rest of the last 8 is zeroed. Returns the
  * body, or NULL when the ring is full or the record is too large for it (ls_ring_largest). Every
  * reservation must be committed. */
-LS_HANDLER void *ls_ring_reserve(struct ls_ring *ring, unsigned kind, size_t body_size, unsigned flags);
+LS_HANDLER void *ls_ring_reserve(struct ls_ring *ring, unsigned kind, size_t body_size,
+                                 unsigned flags);
 
 /* Publishes the record of this body. */
 LS_HANDLER void ls_ring_commit(struct ls_ring *ring, void *body);

@@ -19,8 +19,8 @@
 
 #define SEARCH_STEP_NS   UINT64_C(80000)        /* most of a search for names in one tick */
 #define SEARCH_FREE_NS   UINT64_C(300000)       /* searches may take so much at once, */
-#define SEARCH_SHARE     250                    /* and one part in so many of the program's CPU time */
-#define AGAIN_MOST       100u                   /* stacks of a thread that are sent from the root on, for names */
+#define SEARCH_SHARE 250 /* and one part in so many of the program's CPU time */
+#define AGAIN_MOST 100u  /* stacks of a thread that are sent from the root on, for names */
 #define BUILTINS_NS      UINT64_C(100000000)    /* between two looks at the libraries */
 
 /* Addresses are not enough: another function may be at that of a collected one. The line of a Lua
@@ -31,7 +31,8 @@ static int same(const struct ls_wframe *a, const struct ls_wframe *b)
                 return 0;
         if (a->fn == LS_WFN_RESUMED_BY_C || !ls_fn_is_lua(a->fn))
                 return 1;
-        return a->pc && LS_READ(const char *, ls_fn_proto(a->fn), LS_PT_CHUNKNAME) == b->chunkname &&
+        return a->pc &&
+               LS_READ(const char *, ls_fn_proto(a->fn), LS_PT_CHUNKNAME) == b->chunkname &&
                ls_pt_shape(ls_fn_proto(a->fn)) == b->shape;
 }
 
@@ -52,8 +53,9 @@ static int proto_reads(const char *pt)
         uint32_t size = LS_READ(uint32_t, pt, LS_PT_SIZEPT);
         const char *name = LS_READ(const char *, pt, LS_PT_CHUNKNAME);
 
-        return size >= LS_PT_SIZE && size < 1u << 30 && ls_readable(pt, size) && ls_readable(name, LS_STR_DATA) &&
-               LS_READ(uint8_t, name, LS_GC_TYPE) == LS_T_STR && ls_readable(name, LS_STR_DATA + (size_t)ls_str_len(name));
+        return size >= LS_PT_SIZE && size < 1u << 30 && ls_readable(pt, size) &&
+               ls_readable(name, LS_STR_DATA) && LS_READ(uint8_t, name, LS_GC_TYPE) == LS_T_STR &&
+               ls_readable(name, LS_STR_DATA + (size_t)ls_str_len(name));
 }
 
 /* 1 when the function at this address was described, and nothing shows that another has its place
@@ -62,12 +64,14 @@ static int is_known(const struct ls_thread *t, const char *fn)
 {
         const struct ls_fn *known = ls_function_find(t, fn);
 
-        return known && known->chunkname == LS_READ(const char *, ls_fn_proto(fn), LS_PT_CHUNKNAME) &&
+        return known &&
+               known->chunkname == LS_READ(const char *, ls_fn_proto(fn), LS_PT_CHUNKNAME) &&
                known->shape == ls_pt_shape(ls_fn_proto(fn));
 }
 
 /* Gives frame i its function id and line. Returns 0, or -1 when a definition did not fit. */
-static int resolve(struct ls_thread *t, const struct ls_moment *m, struct ls_walk *w, size_t i, uint64_t now)
+static int resolve(struct ls_thread *t, const struct ls_moment *m, struct ls_walk *w, size_t i,
+                   uint64_t now)
 {
         struct ls_wframe *f = &w->frames[i];
         int call_sites = m->whole || m->whole_stack;
@@ -83,30 +87,36 @@ static int resolve(struct ls_thread *t, const struct ls_moment *m, struct ls_wal
         }
         uint8_t ffid = LS_READ(uint8_t, f->fn, LS_FN_FFID);
 
-        if (i && f[-1].fn == f->fn && f[-1].pc == f->pc && f->pc && f[-1].func_id) {    /* deep recursion */
+        if (i && f[-1].fn == f->fn && f[-1].pc == f->pc && f->pc &&
+            f[-1].func_id) { /* deep recursion */
                 f->func_id = f[-1].func_id;
                 f->line = f[-1].line;
                 f->chunkname = f[-1].chunkname;
                 f->shape = f[-1].shape;
                 return 0;
         }
-        if (ffid > LS_FFID_C && m->whole && !ls_builtin_name(ffid) && now - t->sampler->builtins_ns > BUILTINS_NS) {
+        if (ffid > LS_FFID_C && m->whole && !ls_builtin_name(ffid) &&
+            now - t->sampler->builtins_ns > BUILTINS_NS) {
                 t->sampler->builtins_ns = now;
                 ls_names_builtins(m->L);
         }
-        if (ffid == LS_FFID_LUA && !(LS_ITSELF && m->whole) && !is_known(t, f->fn) && !proto_reads(ls_fn_proto(f->fn)))
+        if (ffid == LS_FFID_LUA && !(LS_ITSELF && m->whole) && !is_known(t, f->fn) &&
+            !proto_reads(ls_fn_proto(f->fn)))
                 return -1;
         f->func_id = ls_function_id(t, f->fn, now);
         if (!f->func_id)
                 return -1;
         fn = ls_function_last(t);
-        if (fn->rank == LS_NAME_NONE && !(fn->tried & (call_sites ? LS_TRIED_CALL_SITE : LS_TRIED_DEFINITION)))
+        if (fn->rank == LS_NAME_NONE &&
+            !(fn->tried & (call_sites ? LS_TRIED_CALL_SITE : LS_TRIED_DEFINITION)))
                 ls_names_from_stack(t, w, i, fn, call_sites);
         t->sampler->untried |= fn->rank == LS_NAME_NONE && !(fn->tried & LS_TRIED_CALL_SITE);
         if (ffid == LS_FFID_LUA) {
                 f->chunkname = LS_READ(const char *, ls_fn_proto(f->fn), LS_PT_CHUNKNAME);
                 f->shape = ls_pt_shape(ls_fn_proto(f->fn));
-                f->line = f->pc ? ls_pt_line(ls_fn_proto(f->fn), f->pc) : m->line_of ? m->line_of(m, w, i) : 0;
+                f->line = f->pc        ? ls_pt_line(ls_fn_proto(f->fn), f->pc)
+                          : m->line_of ? m->line_of(m, w, i)
+                                       : 0;
         }
         return 0;
 }
@@ -115,10 +125,13 @@ static int resolve(struct ls_thread *t, const struct ls_moment *m, struct ls_wal
  * not. */
 static void count_off(const struct ls_vm *vm, const struct ls_ticks *ticks)
 {
-        const char *global = vm && vm->jit && vm->jit->at.flags ? LS_LOAD(vm->jit, global, memory_order_relaxed) : NULL;
+        const char *global = vm && vm->jit && vm->jit->at.flags
+                                     ? LS_LOAD(vm->jit, global, memory_order_relaxed)
+                                     : NULL;
 
         if (global && !(LS_READ(uint32_t, global + vm->jit->at.state, vm->jit->at.flags) & 1))
-                atomic_fetch_add_explicit(&ls_agent.shm->jit_off_ticks, ticks->sum, memory_order_relaxed);
+                atomic_fetch_add_explicit(&ls_agent.shm->jit_off_ticks, ticks->sum,
+                                          memory_order_relaxed);
 }
 
 static void fill(struct ls_rec_sample *rec, const struct ls_vm *vm, const struct ls_ticks *ticks)
@@ -174,7 +187,8 @@ static void choose(size_t room, size_t n, size_t *keep, size_t *leaf, size_t *ro
         *keep = 0;
 }
 
-static uint32_t coroutine_of(struct ls_thread *t, const struct ls_moment *m, const struct ls_walk *w, uint64_t now)
+static uint32_t coroutine_of(struct ls_thread *t, const struct ls_moment *m,
+                             const struct ls_walk *w, uint64_t now)
 {
         const char *body = w->frames[w->body].fn;
         uint32_t id;
@@ -205,7 +219,8 @@ LS_HANDLER void ls_sample_describe_thread(struct ls_thread *t)
                 return;
         while (rec.name_len < sizeof name && name[rec.name_len])
                 rec.name_len++;
-        body = ls_ring_reserve(t->ring, LS_REC_THREAD, sizeof rec + rec.name_len, LS_RESERVE_DEFINITION);
+        body = ls_ring_reserve(t->ring, LS_REC_THREAD, sizeof rec + rec.name_len,
+                               LS_RESERVE_DEFINITION);
         if (!body)
                 return;
         memcpy(body, &rec, sizeof rec);
@@ -226,7 +241,7 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         struct ls_sampler *s = t->sampler;
         struct ls_walk *w = &s->walks[s->current], *last = &s->walks[!s->current];
         size_t keep = kept(s), leaf, root, n = 0, native;
-        uint32_t cut_id = 0, coroutine, zone, label;
+        uint32_t cut_id = 0, coroutine, zone, label, callee;
         uint64_t now = ticks->time_ns;
         struct ls_rec_sample *rec;
         struct ls_frame *out;
@@ -257,10 +272,12 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         coroutine = coroutine_of(t, m, w, now);
         zone = ls_zone_id(t, m->vm, m->L, m->whole ? NULL : &w->guard);
         label = ls_label_id(t, m->vm, m->L, m->whole ? NULL : &w->guard);
+        callee = m->jit_callee && !native ? ls_function_c_id(t, m->jit_callee) : 0;
         n = leaf + (root > leaf ? 1 + w->n - root : 0);
         rec = NULL;
         if (is_still(t))
-                rec = ls_ring_reserve(t->ring, LS_REC_SAMPLE, sizeof *rec + n * sizeof(struct ls_frame) + native, 0);
+                rec = ls_ring_reserve(t->ring, LS_REC_SAMPLE,
+                                      sizeof *rec + n * sizeof(struct ls_frame) + native, 0);
         if (!rec) {
                 if (native)
                         ls_native_forget(t);
@@ -277,6 +294,7 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         rec->nframes = (uint32_t)n;
         rec->jit_id = m->jit_id;
         rec->jit_offset = m->jit_offset;
+        rec->callee_id = callee;
         out = (struct ls_frame *)(rec + 1);
         for (size_t i = 0; i < leaf; i++)
                 *out++ = (struct ls_frame){ w->frames[i].func_id, w->frames[i].line };
@@ -303,7 +321,8 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         return 0;
 }
 
-LS_HANDLER int ls_sample_send(struct ls_thread *t, const struct ls_moment *m, const struct ls_ticks *ticks)
+LS_HANDLER int ls_sample_send(struct ls_thread *t, const struct ls_moment *m,
+                              const struct ls_ticks *ticks)
 {
         int error = send(t, m, ticks);
 
@@ -324,7 +343,8 @@ LS_HANDLER int ls_sample_send_pseudo(struct ls_thread *t, const struct ls_vm *vm
         none->ncframes = 0;
         native = regs ? ls_native_measure(t, regs, none) : 0;
         id = ls_function_pseudo(t, name);
-        rec = id && is_still(t) ? ls_ring_reserve(t->ring, LS_REC_SAMPLE, sizeof *rec + sizeof(struct ls_frame) + native, 0)
+        rec = id && is_still(t) ? ls_ring_reserve(t->ring, LS_REC_SAMPLE,
+                                                  sizeof *rec + sizeof(struct ls_frame) + native, 0)
                                 : NULL;
         if (!rec) {
                 if (native)
@@ -344,8 +364,9 @@ LS_HANDLER int ls_sample_send_pseudo(struct ls_thread *t, const struct ls_vm *vm
         return 0;
 }
 
-LS_HANDLER void ls_sample_send_frames(struct ls_thread *t, const struct ls_vm *vm, const struct ls_frame *frames,
-                                      uint32_t n, uint32_t flags, const struct ls_ticks *ticks)
+LS_HANDLER void ls_sample_send_frames(struct ls_thread *t, const struct ls_vm *vm,
+                                      const struct ls_frame *frames, uint32_t n, uint32_t flags,
+                                      const struct ls_ticks *ticks)
 {
         struct ls_rec_sample *rec;
 
@@ -366,10 +387,13 @@ LS_HANDLER void ls_sample_send_frames(struct ls_thread *t, const struct ls_vm *v
 LS_HANDLER void ls_sample_flush_outside(struct ls_thread *t, const struct ls_regs *regs)
 {
         struct ls_sampler *s = t->sampler;
-        struct ls_ticks ticks = { .time_ns = atomic_load_explicit(&s->last_time_ns, memory_order_relaxed),
-                                  .cpu_ns = atomic_load_explicit(&s->last_cpu_ns, memory_order_relaxed) };
+        struct ls_ticks ticks = {
+                .time_ns = atomic_load_explicit(&s->last_time_ns, memory_order_relaxed),
+                .cpu_ns = atomic_load_explicit(&s->last_cpu_ns, memory_order_relaxed)
+        };
 
-        ticks.sum = ticks.weight[LS_VMSTATE_C] = atomic_exchange_explicit(&s->outside, 0, memory_order_relaxed);
+        ticks.sum = ticks.weight[LS_VMSTATE_C] =
+                atomic_exchange_explicit(&s->outside, 0, memory_order_relaxed);
         if (ticks.sum)
                 ls_sample_send_pseudo(t, NULL, "[outside Lua]", regs, &ticks);
 }

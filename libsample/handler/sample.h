@@ -18,6 +18,8 @@ struct ls_moment {                      /* what a sample shows, beside the stack
                                          * calls in it */
         uint32_t flags;                 /* LS_SAMPLE_* */
         uint32_t jit_id, jit_offset;
+        uintptr_t jit_callee;           /* C function that the code there has called, 0 = none is
+                                         * known */
         const struct ls_regs *regs;     /* for the native stack, NULL = without */
         /* Line of a Lua frame whose pc is not known; may be NULL. */
         uint32_t (*line_of)(const struct ls_moment *m, const struct ls_walk *walk, size_t i);
@@ -25,7 +27,8 @@ struct ls_moment {                      /* what a sample shows, beside the stack
 
 /* Sends the stack in sampler->walks[current] with these ticks. What does not fit is counted as
  * lost. Returns 0, or -1: it was not sent. */
-LS_HANDLER int ls_sample_send(struct ls_thread *t, const struct ls_moment *m, const struct ls_ticks *ticks);
+LS_HANDLER int ls_sample_send(struct ls_thread *t, const struct ls_moment *m,
+                              const struct ls_ticks *ticks);
 /* Sends the THREAD record: first of all records of a thread, and again when its name has changed
  * since. */
 LS_HANDLER void ls_sample_describe_thread(struct ls_thread *t);
@@ -34,8 +37,9 @@ LS_HANDLER void ls_sample_describe_thread(struct ls_thread *t);
 LS_HANDLER int ls_sample_send_pseudo(struct ls_thread *t, const struct ls_vm *vm, const char *name,
                                      const struct ls_regs *regs, const struct ls_ticks *ticks);
 /* A sample of frames that have their ids. */
-LS_HANDLER void ls_sample_send_frames(struct ls_thread *t, const struct ls_vm *vm, const struct ls_frame *frames,
-                                      uint32_t n, uint32_t flags, const struct ls_ticks *ticks);
+LS_HANDLER void ls_sample_send_frames(struct ls_thread *t, const struct ls_vm *vm,
+                                      const struct ls_frame *frames, uint32_t n, uint32_t flags,
+                                      const struct ls_ticks *ticks);
 /* The ticks that came while no VM ran become a sample. regs: as above, of the last one. */
 LS_HANDLER void ls_sample_flush_outside(struct ls_thread *t, const struct ls_regs *regs);
 /* The next sample refers to none before it. */

@@ -5,7 +5,9 @@
  * what is 0 mostly is dear. */
 static uint32_t take(_Atomic uint32_t *n)
 {
-        return atomic_load_explicit(n, memory_order_relaxed) ? atomic_exchange_explicit(n, 0, memory_order_relaxed) : 0;
+        return atomic_load_explicit(n, memory_order_relaxed)
+                       ? atomic_exchange_explicit(n, 0, memory_order_relaxed)
+                       : 0;
 }
 
 LS_HANDLER void ls_ticks_take(struct ls_sampler *s, struct ls_ticks *t)

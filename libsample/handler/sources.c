@@ -54,14 +54,16 @@ void ls_sources_free(struct ls_sources *src)
         ls_pages_free(src, sizeof *src);
 }
 
-static struct source *slot_of(const struct ls_sources *src, const char *chunkname, uint32_t str_hash, uint32_t len)
+static struct source *slot_of(const struct ls_sources *src, const char *chunkname,
+                              uint32_t str_hash, uint32_t len)
 {
         size_t i = (size_t)(ls_mix((uint64_t)(uintptr_t)chunkname) >> 24);
 
         for (;; i++) {
                 struct source *s = &src->slots[i & (src->nslots - 1)];
 
-                if (!s->id || (s->chunkname == chunkname && s->str_hash == str_hash && s->len == len))
+                if (!s->id ||
+                    (s->chunkname == chunkname && s->str_hash == str_hash && s->len == len))
                         return s;
         }
 }
@@ -94,12 +96,14 @@ static int make_room(struct ls_sources *src)
 
 /* Takes a copy of a text to send, or the copy itself. Returns its length, 0 when the limits forbid
  * it. */
-static uint32_t queue_text(struct ls_sources *src, uint32_t source_id, const char *s, char *copy, uint32_t len)
+static uint32_t queue_text(struct ls_sources *src, uint32_t source_id, const char *s, char *copy,
+                           uint32_t len)
 {
         if (!ls_agent.shm->want_text || !len)
                 return 0;
         if (len > TEXT_MOST || len > TEXTS_MOST - src->total ||
-            ls_pages_grow((void **)&src->texts, &src->texts_room, src->ntexts + 1, sizeof *src->texts)) {
+            ls_pages_grow((void **)&src->texts, &src->texts_room, src->ntexts + 1,
+                          sizeof *src->texts)) {
                 atomic_fetch_add(&ls_agent.shm->lost[LS_LOSS_TEXT_CUT], 1);
                 ls_pages_free(copy, len);
                 return 0;
@@ -115,8 +119,8 @@ static uint32_t queue_text(struct ls_sources *src, uint32_t source_id, const cha
         return len;
 }
 
-static uint32_t source_id(struct ls_thread *t, const char *chunkname, uint32_t str_hash, const char *name, uint32_t len,
-                          int *ret_loaded)
+static uint32_t source_id(struct ls_thread *t, const char *chunkname, uint32_t str_hash,
+                          const char *name, uint32_t len, int *ret_loaded)
 {
         struct ls_sources *src = t->sources;
         struct ls_rec_source rec = { 0 };
@@ -135,12 +139,15 @@ static uint32_t source_id(struct ls_thread *t, const char *chunkname, uint32_t s
         }
         rec.source_id = src->next_id + 1;
         rec.name_len = len < NAME_MOST ? len : NAME_MOST;
-        body = ls_ring_reserve(t->ring, LS_REC_SOURCE, sizeof rec + rec.name_len, LS_RESERVE_DEFINITION);
+        body = ls_ring_reserve(t->ring, LS_REC_SOURCE, sizeof rec + rec.name_len,
+                               LS_RESERVE_DEFINITION);
         if (!body) {
                 atomic_fetch_add(&ls_agent.shm->lost[LS_LOSS_DEFINITION_LOST], 1);
                 return 0;
         }
-        copy = len && !*ret_loaded && LS_GET(name[0]) == '=' ? ls_kept_text_take(name, len, &copy_len) : NULL;
+        copy = len && !*ret_loaded && LS_GET(name[0]) == '='
+                       ? ls_kept_text_take(name, len, &copy_len)
+                       : NULL;
         if (copy)
                 rec.text_len = queue_text(src, rec.source_id, NULL, copy, copy_len);
         else if (*ret_loaded)
@@ -150,14 +157,16 @@ static uint32_t source_id(struct ls_thread *t, const char *chunkname, uint32_t s
         memcpy(body + sizeof rec, ls_at(name, rec.name_len), rec.name_len);
         ls_ring_commit(t->ring, body);
         src->used += !s->id;
-        *s = (struct source){ chunkname, rec.text_hash, str_hash, len, ++src->next_id, *ret_loaded };
+        *s =
+                (struct source){ chunkname, rec.text_hash,  str_hash,
+                                 len,       ++src->next_id, *ret_loaded };
         return s->id;
 }
 
 uint32_t ls_source_id(struct ls_thread *t, const char *chunkname, int *ret_loaded)
 {
-        return source_id(t, chunkname, LS_READ(uint32_t, chunkname, LS_STR_HASH), ls_str_data(chunkname),
-                         ls_str_len(chunkname), ret_loaded);
+        return source_id(t, chunkname, LS_READ(uint32_t, chunkname, LS_STR_HASH),
+                         ls_str_data(chunkname), ls_str_len(chunkname), ret_loaded);
 }
 
 uint32_t ls_source_id_text(struct ls_thread *t, const char *name, uint32_t len, int *ret_loaded)
@@ -172,7 +181,9 @@ void ls_sources_send_text(struct ls_thread *thread)
 
         while (src->first_text < src->ntexts) {
                 struct text *t = &src->texts[src->first_text];
-                uint32_t most = (uint32_t)ls_ring_largest(ring) / 2 < PIECE ? (uint32_t)ls_ring_largest(ring) / 2 : PIECE;
+                uint32_t most = (uint32_t)ls_ring_largest(ring) / 2 < PIECE
+                                        ? (uint32_t)ls_ring_largest(ring) / 2
+                                        : PIECE;
                 uint32_t n = t->len - t->sent < most ? t->len - t->sent : most;
                 struct ls_rec_text rec = { t->source_id, t->sent, n, t->len };
                 uint64_t used = atomic_load(&ring->head) - atomic_load(&ring->tail);

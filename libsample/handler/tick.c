@@ -52,7 +52,13 @@ LS_HANDLER static void watch_recorder(struct ls_sampler *s, uint64_t now)
 }
 
 /* LuaJIT's hookmask and dispatchmode. */
-enum { HOOK_VMEVENT = 0x20, HOOK_GC = 0x40, HOOK_PROFILE = 0x80, DISPMODE_INS = 0x04, DISPMODE_PROF = 0x40 };
+enum {
+        HOOK_VMEVENT = 0x20,
+        HOOK_GC = 0x40,
+        HOOK_PROFILE = 0x80,
+        DISPMODE_INS = 0x04,
+        DISPMODE_PROF = 0x40
+};
 
 /* LuaJIT's handler asks for the hook in hookmask and then in the dispatch table. When a signal
  * meets the VM at work on that table, the VM overwrites the second with what it decided before the
@@ -62,7 +68,8 @@ enum { HOOK_VMEVENT = 0x20, HOOK_GC = 0x40, HOOK_PROFILE = 0x80, DISPMODE_INS = 
  * finalizers and VM events. */
 LS_HANDLER static void renew_request(const char *global)
 {
-        volatile uint8_t *hookmask = (volatile uint8_t *)(uintptr_t)global + ls_vm_facts.hookmask_offset;
+        volatile uint8_t *hookmask = (volatile uint8_t *)(uintptr_t)global +
+                                     ls_vm_facts.hookmask_offset;
         uint8_t mask = *hookmask;
 
         if (!(mask & HOOK_PROFILE) || mask & (HOOK_VMEVENT | HOOK_GC))
@@ -79,7 +86,8 @@ static void add_pending(struct ls_sampler *s, enum ls_vmstate state, uint32_t n,
 }
 
 /* Asks for the hook, which will find the ticks; not while the last one is being paid for. */
-static void ask_for_hook(struct ls_sampler *s, const char *global, enum ls_vmstate state, uint32_t n, uint64_t cpu)
+static void ask_for_hook(struct ls_sampler *s, const char *global, enum ls_vmstate state,
+                         uint32_t n, uint64_t cpu)
 {
         add_pending(s, state, n, n - 1);
         if (!ls_profiler.trigger)
@@ -120,13 +128,16 @@ static int is_here(const struct ls_thread *t, uintptr_t sp, uintptr_t cframe)
                                          * code on this one */
 }
 
-#define NEAR_WORDS 256u                 /* of the stack, in which the VM's C frame lies at most ticks */
+#define NEAR_WORDS 256u /* of the stack, in which the VM's C frame lies at most ticks */
 
 /* A C frame holds the lua_State that runs in it. */
-__attribute__((no_sanitize_address))    /* other functions' frames */
-static int has_word(const struct ls_thread *t, struct ls_guard *g, uintptr_t sp, const void *a, const void *b)
+__attribute__((no_sanitize_address)) /* other functions' frames */
+static int
+has_word(const struct ls_thread *t, struct ls_guard *g, uintptr_t sp, const void *a, const void *b)
 {
-        const void *const *word = (const void *const *)(sp & ~(uintptr_t)7), *const *end = word + NEAR_WORDS;
+        const void *const *word = (const void *const *)(sp & ~(uintptr_t)7), *const *end =
+                                                                                     word +
+                                                                                     NEAR_WORDS;
         uintptr_t high = is_on_stack(t, sp) ? t->stack_high : (sp | 4095) + 1;
 
         if ((uintptr_t)end > high)
@@ -141,7 +152,8 @@ static int has_word(const struct ls_thread *t, struct ls_guard *g, uintptr_t sp,
  * also between a question whether it can be read and the reading. The main lua_State goes with the
  * VM alone. Returns 0 when the VM does not run on this thread, or lies too deep in its stack to
  * tell. */
-static int may_run_here(const struct ls_thread *t, struct ls_guard *g, uintptr_t sp, const struct running *r)
+static int may_run_here(const struct ls_thread *t, struct ls_guard *g, uintptr_t sp,
+                        const struct running *r)
 {
         uintptr_t cframe;
 
@@ -156,7 +168,8 @@ static int may_run_here(const struct ls_thread *t, struct ls_guard *g, uintptr_t
 }
 
 /* The VM of this slot, if it runs on this thread: 0 = no, 2 = just here. */
-static int runs_here(const struct ls_thread *t, struct ls_guard *g, uint32_t slot, uintptr_t sp, struct running *ret)
+static int runs_here(const struct ls_thread *t, struct ls_guard *g, uint32_t slot, uintptr_t sp,
+                     struct running *ret)
 {
         const struct ls_thread *closing;
 
@@ -168,13 +181,15 @@ static int runs_here(const struct ls_thread *t, struct ls_guard *g, uint32_t slo
         /* lua_close frees it; finalizers run before */
         closing = atomic_load_explicit(&ret->vm->closing, memory_order_seq_cst);
         /* and a host may drop the memory of a VM that it never closed */
-        if ((closing && closing != t) || !ls_guard_reads(g, ret->global + ls_vm_facts.main_offset - 8, 8) ||
+        if ((closing && closing != t) ||
+            !ls_guard_reads(g, ret->global + ls_vm_facts.main_offset - 8, 8) ||
             !ls_guard_reads(g, ret->global + ls_vm_facts.cur_L_offset, 16))
                 return 0;
         ret->L = LS_READ(const lua_State *const volatile, ret->global, ls_vm_facts.cur_L_offset);
         if (!ret->L || ((uintptr_t)ret->L & 7))
                 return 0;
-        if (LS_ITSELF && atomic_load_explicit(&ret->vm->runner, memory_order_relaxed) != t->thread_id &&
+        if (LS_ITSELF &&
+            atomic_load_explicit(&ret->vm->runner, memory_order_relaxed) != t->thread_id &&
             !may_run_here(t, g, sp, ret))
                 return 0;
         if (!ls_guard_reads(g, ret->L, LS_L_CFRAME + 8))
@@ -182,14 +197,15 @@ static int runs_here(const struct ls_thread *t, struct ls_guard *g, uint32_t slo
         ret->cframe = (uintptr_t)ls_cframe_of(ret->L);
         /* A C function that has run a coroutine with lua_resume or lua_call: until it returns,
          * cur_L is that coroutine. */
-        if (!ret->cframe && ret->L != ret->vm->main && ls_guard_reads(g, ret->vm->main, LS_L_CFRAME + 8)) {
+        if (!ret->cframe && ret->L != ret->vm->main &&
+            ls_guard_reads(g, ret->vm->main, LS_L_CFRAME + 8)) {
                 ret->L = ret->vm->main;
                 ret->cframe = (uintptr_t)ls_cframe_of(ret->L);
         }
         return ret->cframe ? is_here(t, sp, ret->cframe) : 0;
 }
 
-#define LOOK_AT_ALL 64u                 /* with more VMs the one that ran last is taken when it runs still */
+#define LOOK_AT_ALL 64u /* with more VMs the one that ran last is taken when it runs still */
 
 /* The VM that the interrupted code runs in: of several the innermost. The thread is noted as its
  * reader. */
@@ -223,9 +239,9 @@ static void regs_of(const ucontext_t *uc, struct ls_regs *r)
         const greg_t *g = uc->uc_mcontext.gregs;
 
         *r = (struct ls_regs){
-                (uintptr_t)g[REG_RIP], (uintptr_t)g[REG_RSP], (uintptr_t)g[REG_RBP], (uintptr_t)g[REG_RBX],
-                (uintptr_t)g[REG_RDX], (uintptr_t)g[REG_R12], (uintptr_t)g[REG_R13], (uintptr_t)g[REG_R14],
-                (uintptr_t)g[REG_R15],
+                (uintptr_t)g[REG_RIP], (uintptr_t)g[REG_RSP], (uintptr_t)g[REG_RBP],
+                (uintptr_t)g[REG_RBX], (uintptr_t)g[REG_RDX], (uintptr_t)g[REG_R12],
+                (uintptr_t)g[REG_R13], (uintptr_t)g[REG_R14], (uintptr_t)g[REG_R15],
         };
 }
 
@@ -233,7 +249,8 @@ static void regs_of(const ucontext_t *uc, struct ls_regs *r)
  * compiler's. */
 static void to_jit(struct ls_ticks *ticks)
 {
-        ticks->weight[LS_VMSTATE_JIT] += ticks->weight[LS_VMSTATE_C] + ticks->weight[LS_VMSTATE_INTERPRETED];
+        ticks->weight[LS_VMSTATE_JIT] += ticks->weight[LS_VMSTATE_C] +
+                                         ticks->weight[LS_VMSTATE_INTERPRETED];
         ticks->weight[LS_VMSTATE_C] = ticks->weight[LS_VMSTATE_INTERPRETED] = 0;
 }
 
@@ -249,21 +266,25 @@ int ls_is_own_function(const char *fn)
 
 /* 1 when a blocked thread, seen from outside, waits in a C function or in a function that compiled
  * code has called: then no object of the VM is half made. */
-static int is_whole_blocked(const struct ls_ticks *ticks, const struct ls_top *top, enum ls_vmstate state, int place)
+static int is_whole_blocked(const struct ls_ticks *ticks, const struct ls_top *top,
+                            enum ls_vmstate state, int place)
 {
         if (ticks->event != LS_EVENT_WALL || !top->exact)
                 return 0;
-        return place == LS_JIT_CALLED_OUT ||
-               (state == LS_VMSTATE_C && !top->in_trace && !ls_fn_is_lua(ls_gcptr(LS_GET(top->base[-2]))));
+        return place == LS_JIT_CALLED_OUT || (state == LS_VMSTATE_C && !top->in_trace &&
+                                              !ls_fn_is_lua(ls_gcptr(LS_GET(top->base[-2]))));
 }
 
 /* Reads the stack at this instant and sends it. Returns 0, or -1 when it was not sent. */
-static int walk(struct ls_thread *t, const struct running *r, const struct ls_regs *regs, enum ls_vmstate state,
-                struct ls_ticks *ticks)
+static int walk(struct ls_thread *t, const struct running *r, const struct ls_regs *regs,
+                enum ls_vmstate state, struct ls_ticks *ticks)
 {
         struct ls_sampler *s = t->sampler;
         struct ls_walk *w = &s->walks[s->current];
-        struct ls_moment m = { .vm = r->vm, .L = r->L, .regs = s->native ? regs : NULL, .jit_offset = LS_JIT_NO_OFFSET };
+        struct ls_moment m = { .vm = r->vm,
+                               .L = r->L,
+                               .regs = s->native ? regs : NULL,
+                               .jit_offset = LS_JIT_NO_OFFSET };
         const uint64_t *jit_base = NULL;
         struct ls_top top;
         int error, place = 0, in_code;
@@ -271,17 +292,23 @@ static int walk(struct ls_thread *t, const struct running *r, const struct ls_re
         s->at_hand = *ticks;
         w->trusted = 0;
         if (ls_vm_facts.jit_base_offset)
-                jit_base = LS_READ(const uint64_t *const volatile, r->global, ls_vm_facts.jit_base_offset);
+                jit_base = LS_READ(const uint64_t *const volatile, r->global,
+                                   ls_vm_facts.jit_base_offset);
         if (jit_base && r->vm->jit && ls_jit_find(r->vm, t, &w->guard, r->global, regs->ip))
                 place = ls_jit_locate(r->vm, r->L, regs->ip, regs->sp, &m.jit_id, &m.jit_offset);
-        in_code = place == LS_JIT_IN_TRACE || (jit_base && !place && ls_jit_in_running(&w->guard, r->global, regs->ip));
+        if (place == LS_JIT_CALLED_OUT && m.jit_offset != LS_JIT_NO_OFFSET)
+                m.jit_callee = ls_jit_callee(r->vm->jit, &w->guard, r->global, jit_base, m.jit_id,
+                                             m.jit_offset);
+        in_code = place == LS_JIT_IN_TRACE ||
+                  (jit_base && !place && ls_jit_in_running(&w->guard, r->global, regs->ip));
         if (in_code)
                 top = (struct ls_top){ .base = jit_base, .exact = 1, .in_trace = 1 };
         else
                 ls_walk_top(w, r->L, jit_base, state == LS_VMSTATE_C, regs, &top);
         /* LuaJIT leaves the state at C when it has told our handler of a recorded bytecode, and
          * goes on compiling. */
-        if (state == LS_VMSTATE_C && top.base && !top.in_asm && !top.in_trace && ls_fn_is_lua(ls_gcptr(LS_GET(top.base[-2]))))
+        if (state == LS_VMSTATE_C && top.base && !top.in_asm && !top.in_trace &&
+            ls_fn_is_lua(ls_gcptr(LS_GET(top.base[-2]))))
                 to_jit(ticks);
         m.whole = top.in_asm || in_code || is_whole_blocked(ticks, &top, state, place);
         if (top.in_trace && (!place || m.jit_offset == LS_JIT_NO_OFFSET)) {
@@ -324,7 +351,8 @@ static void through_api(struct ls_thread *t, uint32_t n, uint64_t now, uint64_t 
         atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);
         if (atomic_load_explicit(&ls_profiler.taken, memory_order_relaxed))
                 ls_lose(LS_LOSS_APP_PROFILER, n);
-        else if (atomic_load_explicit(&ls_profiler.vm, memory_order_relaxed) && ls_profiler.thread_id == t->thread_id)
+        else if (atomic_load_explicit(&ls_profiler.vm, memory_order_relaxed) &&
+                 ls_profiler.thread_id == t->thread_id)
                 ask_for_hook(s, NULL, LS_VMSTATE_INTERPRETED, n, cpu);
         else
                 atomic_fetch_add_explicit(&s->outside, n, memory_order_relaxed);
@@ -340,12 +368,15 @@ void ls_tick_heap(struct ls_thread *t, struct ls_guard *guard, struct ls_vm *vm,
         uint16_t state;
         char *body;
 
-        if (!ls_vm_facts.collector || !ls_guard_reads(guard, global + LS_G_TOTAL, LS_G_COLLECTOR_END - LS_G_TOTAL))
+        if (!ls_vm_facts.collector ||
+            !ls_guard_reads(guard, global + LS_G_TOTAL, LS_G_COLLECTOR_END - LS_G_TOTAL))
                 return;
         state = LS_READ(const volatile uint16_t, global, LS_G_WHITE);
         rec.total = LS_READ(const volatile uint64_t, global, LS_G_TOTAL);
-        moved = rec.total > vm->heap_total ? rec.total - vm->heap_total : vm->heap_total - rec.total;
-        if (vm->heap_key == ls_agent.shm->generation && state == vm->heap_state && moved <= vm->heap_total / HEAP_STEP)
+        moved = rec.total > vm->heap_total ? rec.total - vm->heap_total
+                                           : vm->heap_total - rec.total;
+        if (vm->heap_key == ls_agent.shm->generation && state == vm->heap_state &&
+            moved <= vm->heap_total / HEAP_STEP)
                 return;
         rec.threshold = LS_READ(const volatile uint64_t, global, LS_G_THRESHOLD);
         rec.white = (uint8_t)(state & LS_GC_WHITES);
@@ -407,7 +438,8 @@ LS_HANDLER static void only_look(struct ls_thread *t, const ucontext_t *uc)
 }
 
 /* n ticks have passed on this thread: whose are they? */
-static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint64_t now, uint64_t cpu)
+static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint64_t now,
+                    uint64_t cpu)
 {
         struct ls_sampler *s = t->sampler;
         struct ls_guard *guard;
@@ -433,16 +465,19 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
         s->last_vm = r.vm;
         say_that_it_runs(t, &r);
         if (atomic_load_explicit(&r.vm->runner, memory_order_relaxed) != t->thread_id)
-                atomic_store_explicit(&ls_vms[r.vm - ls_vms].runner, t->thread_id, memory_order_relaxed);
+                atomic_store_explicit(&ls_vms[r.vm - ls_vms].runner, t->thread_id,
+                                      memory_order_relaxed);
         if (r.vm->paused) {
-                atomic_fetch_add_explicit(&t->ring->paused_cpu_ns, n * ls_agent.shm->interval_ns, memory_order_relaxed);
+                atomic_fetch_add_explicit(&t->ring->paused_cpu_ns, n * ls_agent.shm->interval_ns,
+                                          memory_order_relaxed);
                 return;
         }
         /* It may have been given another allocator since it was made. */
         if (guard->as_of && (!ls_guard_reads(guard, r.global + LS_G_ALLOCF, 8) ||
                              !ls_tick_has_own_heap(r.vm, r.global)))
                 ls_guard_begin(guard);
-        state = ls_tick_vmstate(LS_READ(const volatile int32_t, r.global, ls_vm_facts.vmstate_offset));
+        state = ls_tick_vmstate(
+                LS_READ(const volatile int32_t, r.global, ls_vm_facts.vmstate_offset));
         atomic_store_explicit(&s->last_time_ns, now, memory_order_relaxed);
         atomic_fetch_add_explicit(&t->ring->ticks, n, memory_order_relaxed);
         ls_tick_heap(t, guard, &ls_vms[r.vm - ls_vms], r.global, now);
@@ -450,7 +485,10 @@ static void account(struct ls_thread *t, const ucontext_t *uc, uint32_t n, uint6
             atomic_load_explicit(&ls_profiler.vm, memory_order_relaxed) == r.vm) {
                 ask_for_hook(s, r.global, state, n, cpu);
         } else if (r.vm->engine == LS_ENGINE_HOOK) {
-                ls_lose(atomic_load_explicit(&ls_profiler.taken, memory_order_relaxed) ? LS_LOSS_APP_PROFILER : LS_LOSS_OTHER_VM, n);
+                ls_lose(atomic_load_explicit(&ls_profiler.taken, memory_order_relaxed)
+                                ? LS_LOSS_APP_PROFILER
+                                : LS_LOSS_OTHER_VM,
+                        n);
         } else {
                 add_pending(s, t->busy && r.vm->jit ? LS_VMSTATE_JIT : state, n, n - 1);
                 if (t->busy || cpu < s->rest_until_ns) {
@@ -478,12 +516,14 @@ int ls_tick_look(struct ls_thread *t, const struct ls_regs *regs, struct ls_tick
         }
         if (r.vm->paused)
                 return 1;
-        state = ls_tick_vmstate(LS_READ(const volatile int32_t, r.global, ls_vm_facts.vmstate_offset));
+        state = ls_tick_vmstate(
+                LS_READ(const volatile int32_t, r.global, ls_vm_facts.vmstate_offset));
         ticks->weight[state] = ticks->sum;
         return walk(t, &r, regs, state, ticks);
 }
 
-int ls_tick_look_suspended(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, struct ls_ticks *ticks)
+int ls_tick_look_suspended(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L,
+                           struct ls_ticks *ticks)
 {
         struct ls_sampler *s = t->sampler;
         struct ls_walk *w = &s->walks[s->current];
@@ -518,7 +558,8 @@ LS_HANDLER static void tick(struct ls_thread *t, const ucontext_t *uc)
         if (ticks > UINT32_MAX / 2)     /* decades; a broken clock */
                 ticks = 0;
         if (ticks && atomic_load_explicit(&shm->paused, memory_order_relaxed)) {
-                atomic_fetch_add_explicit(&t->ring->paused_cpu_ns, ticks * shm->interval_ns, memory_order_relaxed);
+                atomic_fetch_add_explicit(&t->ring->paused_cpu_ns, ticks * shm->interval_ns,
+                                          memory_order_relaxed);
         } else if (ticks && atomic_load_explicit(&shm->recording, memory_order_relaxed)) {
                 account(t, uc, (uint32_t)ticks, now, cpu);
                 atomic_store_explicit(&ls_vm_readers[t->index], NULL, memory_order_release);
@@ -556,14 +597,16 @@ LS_HANDLER static int enter(struct ls_thread *t, uintptr_t here)
         return 1;
 }
 
-#define RESUMED_NS 100000u              /* a thread that the recorder's own thread has interrupted goes on sooner */
+#define RESUMED_NS                                                                                 \
+        100000u /* a thread that the recorder's own thread has interrupted goes on sooner */
 #define WAITED_MOST 16u                 /* intervals of CPU time that may be left to later ticks */
 
 /* 1 at the end of a system call: the instruction leaves its own end in rcx; one that begins anew is
  * two bytes before it. */
 LS_HANDLER static int is_behind_syscall(const ucontext_t *uc)
 {
-        uint64_t ip = (uint64_t)uc->uc_mcontext.gregs[REG_RIP], cx = (uint64_t)uc->uc_mcontext.gregs[REG_RCX];
+        uint64_t ip = (uint64_t)uc->uc_mcontext.gregs[REG_RIP],
+                 cx = (uint64_t)uc->uc_mcontext.gregs[REG_RCX];
 
         return cx == ip || cx == ip + 2;
 }
@@ -576,11 +619,14 @@ LS_HANDLER static int is_behind_syscall(const ucontext_t *uc)
 LS_HANDLER static int has_waited(struct ls_thread *t, const siginfo_t *info, const ucontext_t *uc)
 {
         struct ls_sampler *s = t->sampler;
-        uint64_t sent_cpu = atomic_load_explicit(&t->ring->sent_cpu_ns, memory_order_relaxed), cpu, last, passed;
+        uint64_t sent_cpu = atomic_load_explicit(&t->ring->sent_cpu_ns, memory_order_relaxed), cpu,
+                 last, passed;
 
-        if (!sent_cpu || (info->si_code != SI_TKILL && (info->si_code != SI_USER || info->si_pid)) ||
+        if (!sent_cpu ||
+            (info->si_code != SI_TKILL && (info->si_code != SI_USER || info->si_pid)) ||
             !is_behind_syscall(uc) ||
-            ls_now_ns() - atomic_load_explicit(&t->ring->sent_ns, memory_order_relaxed) < RESUMED_NS)
+            ls_now_ns() - atomic_load_explicit(&t->ring->sent_ns, memory_order_relaxed) <
+                    RESUMED_NS)
                 return 0;
         /* One that waited then has used since what the way out of the system call takes; one that
          * ran, all that time. getrusage would tell the same, and end programs whose sandbox forbids

@@ -52,7 +52,8 @@ int ls_tick_look(struct ls_thread *t, const struct ls_regs *regs, struct ls_tick
 
 /* Sends the stack of L, a coroutine of vm that nobody runs, read from another process. Returns 0 or
  * -1. */
-int ls_tick_look_suspended(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, struct ls_ticks *ticks);
+int ls_tick_look_suspended(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L,
+                           struct ls_ticks *ticks);
 
 /* After a sample that took so long, from when the thread's CPU clock was cpu. One that took a large
  * part of the interval, such as of a stack of ten thousand frames at 50 us, is paid for before the

@@ -13,7 +13,8 @@
 
 typedef struct lua_State lua_State;
 
-#define LS_VMS_MOST 4096u               /* VMs at a time; the time of more is that of no VM, and a notice says so */
+#define LS_VMS_MOST                                                                                \
+        4096u /* VMs at a time; the time of more is that of no VM, and a notice says so */
 
 struct ls_exact;
 struct ls_jit;

@@ -37,7 +37,7 @@ static int reads_wild(struct ls_walk *w, const void *p, size_t n)
         return w->trusted || ls_guard_reads_wild(&w->guard, p, n);
 }
 
-#define NO_FUNCTION (1u << 16)          /* below it no code is mapped: the id of a C type that is called */
+#define NO_FUNCTION (1u << 16) /* below it no code is mapped: the id of a C type that is called */
 
 /* What the FFI calls: its first argument points to it. */
 static uintptr_t callee_of(struct ls_walk *w, const char *fn, const uint64_t *base)
@@ -60,9 +60,12 @@ static int push(struct ls_walk *w, const char *fn, const char *pc, const uint64_
 {
         if (w->n == FRAMES_MOST)
                 return -EBADMSG;
-        if (w->n == w->room && ls_pages_grow((void **)&w->frames, &w->room, w->n + 1, sizeof *w->frames))
+        if (w->n == w->room &&
+            ls_pages_grow((void **)&w->frames, &w->room, w->n + 1, sizeof *w->frames))
                 return -ENOMEM;
-        w->frames[w->n] = (struct ls_wframe){ .fn = fn, .pc = pc, .base = base, .callee = callee_of(w, fn, base) };
+        w->frames[w->n] = (struct ls_wframe){
+                .fn = fn, .pc = pc, .base = base, .callee = callee_of(w, fn, base)
+        };
         w->n++;
         return 0;
 }
@@ -91,7 +94,8 @@ static int frame_reads(struct ls_walk *w, const char *fn)
 }
 
 /* C frames of protected calls that are done with: f is below where they began. */
-static const char *live_cframe(struct ls_walk *w, const char *cf, const uint64_t *stack, const uint64_t *f)
+static const char *live_cframe(struct ls_walk *w, const char *cf, const uint64_t *stack,
+                               const uint64_t *f)
 {
         for (int i = 0; i < CFRAMES_MOST && cf && reads_wild(w, cf, LS_CF_SIZE); i++) {
                 if (LS_READ(int32_t, cf, LS_CF_NRES) >= 0 ||
@@ -104,7 +108,8 @@ static const char *live_cframe(struct ls_walk *w, const char *cf, const uint64_t
 
 static void note_cframe(struct ls_walk *w, const char *cf)
 {
-        if (cf && w->ncframes < LS_WALK_CFRAMES && (!w->ncframes || w->cframes[w->ncframes - 1].cframe != cf))
+        if (cf && w->ncframes < LS_WALK_CFRAMES &&
+            (!w->ncframes || w->cframes[w->ncframes - 1].cframe != cf))
                 w->cframes[w->ncframes++] = (struct ls_wcframe){ cf, w->n };
 }
 
@@ -115,7 +120,8 @@ static const char *pc_of(const char *cf)
 
 /* The frame below a Lua-to-Lua call, whose link is the return address. NULL when it does not
  * hold. */
-static const uint64_t *below_call(struct ls_walk *w, const uint64_t *f, const char *pc, const uint64_t *bottom)
+static const uint64_t *below_call(struct ls_walk *w, const uint64_t *f, const char *pc,
+                                  const uint64_t *bottom)
 {
         const uint64_t *below;
         const char *fn;
@@ -128,7 +134,8 @@ static const uint64_t *below_call(struct ls_walk *w, const uint64_t *f, const ch
         if (!reads(w, below - 1, 16) || !is_func(LS_GET(below[-1])))
                 return NULL;
         fn = ls_gcptr(LS_GET(below[-1]));
-        return frame_reads(w, fn) && ls_fn_is_lua(fn) && ls_pt_has_pc(ls_fn_proto(fn), pc) ? below : NULL;
+        return frame_reads(w, fn) && ls_fn_is_lua(fn) && ls_pt_has_pc(ls_fn_proto(fn), pc) ? below
+                                                                                           : NULL;
 }
 
 /* One thread's frames, from its base down. A vararg frame is two frames of one function: the upper
@@ -161,7 +168,10 @@ static int walk_thread(struct ls_walk *w, const lua_State *L, const struct ls_to
                 if (type != LS_FRAME_VARG && fn != (const char *)L) {
                         if (!is_func(func) || !frame_reads(w, fn))
                                 return -EBADMSG;
-                        error = push(w, fn, ls_fn_is_lua(fn) && pc && ls_pt_has_pc(ls_fn_proto(fn), pc) ? pc : NULL,
+                        error = push(w, fn,
+                                     ls_fn_is_lua(fn) && pc && ls_pt_has_pc(ls_fn_proto(fn), pc)
+                                             ? pc
+                                             : NULL,
                                      vararg_base ? vararg_base : f + 1);
                         vararg_base = NULL;
                         if (error)
@@ -174,10 +184,13 @@ static int walk_thread(struct ls_walk *w, const lua_State *L, const struct ls_to
                         below = below_call(w, f, pc, bottom);
                         w->trusted = trusted;   /* what was half made is behind us */
                 } else {
-                        below = (const uint64_t *)((uintptr_t)f - (link & ~(uint64_t)LS_FRAME_TYPEP));
+                        below = (const uint64_t *)((uintptr_t)f -
+                                                   (link & ~(uint64_t)LS_FRAME_TYPEP));
                         if (below >= f || below < stack)
                                 return -EBADMSG;
-                        if (((link & 3) == LS_FRAME_C || (type == LS_FRAME_CONT && LS_GET(f[-3]) == LS_CONT_FFI_CALLBACK)) && cf) {
+                        if (((link & 3) == LS_FRAME_C ||
+                             (type == LS_FRAME_CONT && LS_GET(f[-3]) == LS_CONT_FFI_CALLBACK)) &&
+                            cf) {
                                 cf = cframe_raw(LS_READ(const void *, cf, LS_CF_PREV));
                                 cf = live_cframe(w, cf, stack, below);
                                 note_cframe(w, cf);
@@ -226,7 +239,8 @@ LS_HANDLER const lua_State *ls_walk_resumer(const lua_State *L, struct ls_guard 
  * pc with it. */
 static void saved_top(struct ls_walk *w, const lua_State *L, struct ls_top *ret)
 {
-        const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK), *base = LS_READ(const uint64_t *, L, LS_L_BASE);
+        const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK),
+                       *base = LS_READ(const uint64_t *, L, LS_L_BASE);
 
         *ret = (struct ls_top){ .base = base, .exact = 1 };
         ret->pc = pc_of(live_cframe(w, ls_cframe_of(L), stack, base - 1));
@@ -285,11 +299,12 @@ enum { NO = 0, WEAK = 1, STRONG = 2 };
 
 static int fit(struct ls_walk *w, const lua_State *L, const uint64_t *base, const char *pc)
 {
-        const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK), *end = LS_READ(const uint64_t *, L, LS_L_MAXSTACK);
+        const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK),
+                       *end = LS_READ(const uint64_t *, L, LS_L_MAXSTACK);
         const char *fn;
 
-        if ((uintptr_t)base & 7 || base < stack + 2 || base > end || !ls_guard_reads(&w->guard, base - 2, 16) ||
-            !is_func(LS_GET(base[-2])))
+        if ((uintptr_t)base & 7 || base < stack + 2 || base > end ||
+            !ls_guard_reads(&w->guard, base - 2, 16) || !is_func(LS_GET(base[-2])))
                 return NO;
         fn = ls_gcptr(LS_GET(base[-2]));
         if (!function_reads(&w->guard, fn))
@@ -298,7 +313,10 @@ static int fit(struct ls_walk *w, const lua_State *L, const uint64_t *base, cons
                 return pc && ls_pt_has_pc(ls_fn_proto(fn), pc) ? STRONG : WEAK;
         /* A function of C keeps the return address as its link; its own bytecode is one
          * instruction. */
-        return pc && (LS_GET(base[-1]) == (uintptr_t)pc || LS_READ(const char *, fn, LS_FN_PC) + 4 == pc) ? STRONG : WEAK;
+        return pc && (LS_GET(base[-1]) == (uintptr_t)pc ||
+                      LS_READ(const char *, fn, LS_FN_PC) + 4 == pc)
+                       ? STRONG
+                       : WEAK;
 }
 
 /* 1 when the frame at base is one: its function is one, and its link leads to another. */
@@ -314,20 +332,23 @@ static int link_holds(struct ls_walk *w, const lua_State *L, const uint64_t *bas
                 return below_call(w, base - 1, (const char *)(uintptr_t)link, stack + 1) != NULL;
         below = (const uint64_t *)((const char *)(base - 1) - (link & ~(uint64_t)LS_FRAME_TYPEP));
         return below < base - 1 && below >= stack &&
-               (below <= stack + 1 || (ls_guard_reads(&w->guard, below - 1, 8) && is_func(LS_GET(below[-1]))));
+               (below <= stack + 1 ||
+                (ls_guard_reads(&w->guard, below - 1, 8) && is_func(LS_GET(below[-1]))));
 }
 
 /* The frame of a C function that a Lua function returns to: its result may stand where its function
  * was, its link is still there. NULL when it does not hold. */
 static const uint64_t *returned_to(struct ls_walk *w, const lua_State *L, const uint64_t *base)
 {
-        const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK), *end = LS_READ(const uint64_t *, L, LS_L_MAXSTACK);
+        const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK),
+                       *end = LS_READ(const uint64_t *, L, LS_L_MAXSTACK);
         const uint64_t *below;
 
-        if ((uintptr_t)base & 7 || base < stack + 2 || base > end || !ls_guard_reads(&w->guard, base - 1, 8) ||
-            (LS_GET(base[-1]) & 3) != LS_FRAME_C)
+        if ((uintptr_t)base & 7 || base < stack + 2 || base > end ||
+            !ls_guard_reads(&w->guard, base - 1, 8) || (LS_GET(base[-1]) & 3) != LS_FRAME_C)
                 return NULL;
-        below = (const uint64_t *)((uintptr_t)base - (LS_GET(base[-1]) & ~(uint64_t)LS_FRAME_TYPEP));
+        below = (const uint64_t *)((uintptr_t)base -
+                                   (LS_GET(base[-1]) & ~(uint64_t)LS_FRAME_TYPEP));
         return below < base && link_holds(w, L, below) ? below : NULL;
 }
 
@@ -336,10 +357,13 @@ static const uint64_t *returned_to(struct ls_walk *w, const lua_State *L, const 
 
 /* A helper in C that the interpreter called without saving its registers first: they are still in
  * registers that calls preserve, or were pushed. Looks for a base and a pc that belong together. */
-__attribute__((no_sanitize_address))    /* other functions' frames */
-static int search(struct ls_walk *w, const lua_State *L, const struct ls_regs *r, const char *cf, struct ls_top *ret)
+__attribute__((no_sanitize_address)) /* other functions' frames */
+static int
+search(struct ls_walk *w, const lua_State *L, const struct ls_regs *r, const char *cf,
+       struct ls_top *ret)
 {
-        const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK), *end = LS_READ(const uint64_t *, L, LS_L_MAXSTACK);
+        const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK),
+                       *end = LS_READ(const uint64_t *, L, LS_L_MAXSTACK);
         const uint64_t *q = (const uint64_t *)(const void *)cf, *low = (const uint64_t *)r->sp;
         const uint64_t *bases[SEARCH_MOST] = { (const uint64_t *)r->bp, (const uint64_t *)r->dx,
                                                LS_READ(const uint64_t *, L, LS_L_BASE) };
@@ -368,7 +392,9 @@ static int search(struct ls_walk *w, const lua_State *L, const struct ls_regs *r
                         continue;
                 for (unsigned j = 0; j < npcs; j++)
                         if (fit(w, L, bases[i], pcs[j]) == STRONG) {
-                                *ret = (struct ls_top){ .base = bases[i], .pc = pcs[j], .exact = 1 };
+                                *ret = (struct ls_top){ .base = bases[i],
+                                                        .pc = pcs[j],
+                                                        .exact = 1 };
                                 return 1;
                         }
         }
@@ -378,9 +404,11 @@ static int search(struct ls_walk *w, const lua_State *L, const struct ls_regs *r
 #define SCAN_MOST 260                   /* slots of a frame: 250, and the next one's */
 
 /* The innermost frame whose function pc is in, from where a register points into the stack down. */
-static int scan_down(struct ls_walk *w, const lua_State *L, const struct ls_regs *r, struct ls_top *ret)
+static int scan_down(struct ls_walk *w, const lua_State *L, const struct ls_regs *r,
+                     struct ls_top *ret)
 {
-        const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK), *end = LS_READ(const uint64_t *, L, LS_L_MAXSTACK);
+        const uint64_t *stack = LS_READ(const uint64_t *, L, LS_L_STACK),
+                       *end = LS_READ(const uint64_t *, L, LS_L_MAXSTACK);
         const uint64_t *from = (const uint64_t *)r->dx;
 
         if (from < stack + 2 || from > end || (uintptr_t)from & 7)
@@ -391,17 +419,22 @@ static int scan_down(struct ls_walk *w, const lua_State *L, const struct ls_regs
                 if (!ls_guard_reads(&w->guard, from - 2, 16) || !is_func(LS_GET(from[-2])))
                         continue;
                 if (fit(w, L, from, (const char *)r->bx) == STRONG && link_holds(w, L, from)) {
-                        *ret = (struct ls_top){ .base = from, .pc = (const char *)r->bx, .exact = 1 };
+                        *ret = (struct ls_top){ .base = from,
+                                                .pc = (const char *)r->bx,
+                                                .exact = 1 };
                         return 1;
                 }
         }
         return 0;
 }
 
-static int try_moved(struct ls_walk *w, const lua_State *L, uintptr_t word, const char *pc, struct ls_top *ret)
+static int try_moved(struct ls_walk *w, const lua_State *L, uintptr_t word, const char *pc,
+                     struct ls_top *ret)
 {
-        uintptr_t stack = LS_READ(uintptr_t, L, LS_L_STACK), saved = LS_READ(uintptr_t, L, LS_L_BASE);
-        const uint64_t *bases[] = { (const uint64_t *)(stack + (saved - word)), (const uint64_t *)(saved + word) };
+        uintptr_t stack = LS_READ(uintptr_t, L, LS_L_STACK),
+                  saved = LS_READ(uintptr_t, L, LS_L_BASE);
+        const uint64_t *bases[] = { (const uint64_t *)(stack + (saved - word)),
+                                    (const uint64_t *)(saved + word) };
 
         for (int i = 0; i < 2; i++) {
                 int strong = fit(w, L, bases[i], pc) == STRONG;
@@ -416,22 +449,25 @@ static int try_moved(struct ls_walk *w, const lua_State *L, uintptr_t word, cons
 
 /* The stack was given a new place, which takes long for a large one, and the base is still that in
  * the old. The old place, or how far the new one is from it, is in a register or was pushed. */
-__attribute__((no_sanitize_address))    /* other functions' frames */
-static int moved(struct ls_walk *w, const lua_State *L, const struct ls_regs *r, const char *cf, const char *pc,
-                 struct ls_top *ret)
+__attribute__((no_sanitize_address)) /* other functions' frames */
+static int
+moved(struct ls_walk *w, const lua_State *L, const struct ls_regs *r, const char *cf,
+      const char *pc, struct ls_top *ret)
 {
         uintptr_t saved = LS_READ(uintptr_t, L, LS_L_BASE);
         const uintptr_t regs[] = { r->bx, r->bp, r->r12, r->r13, r->r14, r->r15, r->dx };
         const uint64_t *q = (const uint64_t *)(const void *)cf, *low = (const uint64_t *)r->sp;
 
-        if (saved >= LS_READ(uintptr_t, L, LS_L_STACK) && saved <= LS_READ(uintptr_t, L, LS_L_MAXSTACK))
+        if (saved >= LS_READ(uintptr_t, L, LS_L_STACK) &&
+            saved <= LS_READ(uintptr_t, L, LS_L_MAXSTACK))
                 return 0;
         for (unsigned i = 0; i < sizeof regs / sizeof *regs; i++)
                 if (try_moved(w, L, regs[i], pc, ret))
                         return 1;
         if ((uintptr_t)low & 7 || low > q)
                 return 0;
-        for (unsigned i = 0; low < q && i < SEARCH_WORDS && ls_guard_reads_wild(&w->guard, low, 8); i++, low++)
+        for (unsigned i = 0; low < q && i < SEARCH_WORDS && ls_guard_reads_wild(&w->guard, low, 8);
+             i++, low++)
                 if (try_moved(w, L, LS_GET(*low), pc, ret))
                         return 1;
         return 0;
@@ -440,7 +476,8 @@ static int moved(struct ls_walk *w, const lua_State *L, const struct ls_regs *r,
 /* First of these pairs that fits. */
 struct pair { const uint64_t *base; const char *pc; };
 
-static int choose(struct ls_walk *w, const lua_State *L, const struct pair *pairs, unsigned n, struct ls_top *ret)
+static int choose(struct ls_walk *w, const lua_State *L, const struct pair *pairs, unsigned n,
+                  struct ls_top *ret)
 {
         for (unsigned i = 0; i < n; i++)
                 if (fit(w, L, pairs[i].base, pairs[i].pc) == STRONG) {
@@ -456,11 +493,13 @@ static int choose(struct ls_walk *w, const lua_State *L, const struct pair *pair
 /* 1 when its instructions and lines can be read: they are in the same block, behind it. */
 static int lines_read(struct ls_walk *w, const char *pt)
 {
-        uint64_t n = LS_READ(uint32_t, pt, LS_PT_SIZEBC), size = LS_READ(uint32_t, pt, LS_PT_SIZEPT);
+        uint64_t n = LS_READ(uint32_t, pt, LS_PT_SIZEBC),
+                 size = LS_READ(uint32_t, pt, LS_PT_SIZEPT);
         const char *info = LS_READ(const char *, pt, LS_PT_LINEINFO);
 
-        return n <= RETURNS_AMONG && size < 1u << 20 && size >= LS_PT_SIZE + 4 * n && ls_guard_reads(&w->guard, pt, size) &&
-               info >= pt && info <= pt + size && (uint64_t)(pt + size - info) + ls_pt_line_width(pt) >= n * ls_pt_line_width(pt);
+        return n <= RETURNS_AMONG && size < 1u << 20 && size >= LS_PT_SIZE + 4 * n &&
+               ls_guard_reads(&w->guard, pt, size) && info >= pt && info <= pt + size &&
+               (uint64_t)(pt + size - info) + ls_pt_line_width(pt) >= n * ls_pt_line_width(pt);
 }
 
 /* Behind a function's return: NULL when it has returns on several lines. */
@@ -486,8 +525,8 @@ static const char *only_return(struct ls_walk *w, const char *pt)
 
 /* C calls a Lua function, or it returns to C: the interpreter has the first instruction, or has
  * given up the last one. Code that C calls back, as table.sort does, has many ticks there. */
-static const char *at_border(struct ls_walk *w, const struct ls_top *top, const uint64_t *saved, int in_c,
-                             const struct ls_regs *r)
+static const char *at_border(struct ls_walk *w, const struct ls_top *top, const uint64_t *saved,
+                             int in_c, const struct ls_regs *r)
 {
         const char *fn = ls_gcptr(LS_GET(top->base[-2])), *pt;
 
@@ -503,17 +542,22 @@ static const char *at_border(struct ls_walk *w, const struct ls_top *top, const 
 
 /* In the VM's assembler the stack pointer is at the C frame (or one word below, in a subroutine),
  * BASE is in rdx and PC in rbx. In a C function and most helpers both were saved. */
-LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_t *jit_base, int in_c,
-                            const struct ls_regs *r, struct ls_top *ret)
+LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_t *jit_base,
+                            int in_c, const struct ls_regs *r, struct ls_top *ret)
 {
-        const uint64_t *saved = LS_READ(const uint64_t *, L, LS_L_BASE), *dx = (const uint64_t *)r->dx;
+        const uint64_t *saved = LS_READ(const uint64_t *, L, LS_L_BASE),
+                       *dx = (const uint64_t *)r->dx;
         const char *cf = ls_cframe_of(L), *bx = (const char *)r->bx;
-        const char *newest_pc = ls_guard_reads_wild(&w->guard, cf, LS_CF_SIZE) ? LS_READ(const char *, cf, LS_CF_PC) : NULL;
+        const char *newest_pc = ls_guard_reads_wild(&w->guard, cf, LS_CF_SIZE)
+                                        ? LS_READ(const char *, cf, LS_CF_PC)
+                                        : NULL;
         /* The VM itself makes protected calls, as while it compiles a loop: their C frame has no
          * pc. */
-        const char *saved_pc = pc_of(live_cframe(w, cf, LS_READ(const uint64_t *, L, LS_L_STACK), saved - 1));
+        const char *saved_pc =
+                pc_of(live_cframe(w, cf, LS_READ(const uint64_t *, L, LS_L_STACK), saved - 1));
 
-        *ret = (struct ls_top){ .in_asm = cf == (const char *)r->sp || cf - 8 == (const char *)r->sp };
+        *ret = (struct ls_top){ .in_asm = cf == (const char *)r->sp ||
+                                          cf - 8 == (const char *)r->sp };
         /* The interpreter's own code neither moves nor frees the stack. */
         if (LS_ITSELF && cf == (const char *)r->sp) {
                 w->guard.sure[1].low = LS_READ(uintptr_t, L, LS_L_STACK);
@@ -526,13 +570,16 @@ LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_
                 ret->base = ret->exact ? jit_base : NULL;
                 return;
         }
-        if (in_c && !ret->in_asm && fit(w, L, saved, NULL) != NO && !ls_fn_is_lua(ls_gcptr(LS_GET(saved[-2])))) {
+        if (in_c && !ret->in_asm && fit(w, L, saved, NULL) != NO &&
+            !ls_fn_is_lua(ls_gcptr(LS_GET(saved[-2])))) {
                 ret->base = saved;
                 ret->exact = 1;
                 return;
         }
         if (ret->in_asm) {
-                const struct pair pairs[] = { { dx, bx }, { saved, bx }, { dx, saved_pc }, { saved, saved_pc } };
+                const struct pair pairs[] = {
+                        { dx, bx }, { saved, bx }, { dx, saved_pc }, { saved, saved_pc }
+                };
 
                 if (choose(w, L, pairs, 4, ret))
                         return;
@@ -544,13 +591,18 @@ LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_
                         return;
                 }
         } else {
-                const struct pair pairs[] = { { saved, saved_pc }, { saved, bx }, { dx, saved_pc }, { dx, bx } };
+                const struct pair pairs[] = {
+                        { saved, saved_pc }, { saved, bx }, { dx, saved_pc }, { dx, bx }
+                };
 
-                if (moved(w, L, r, cf, saved_pc, ret) || choose(w, L, pairs, 4, ret) || search(w, L, r, cf, ret))
+                if (moved(w, L, r, cf, saved_pc, ret) || choose(w, L, pairs, 4, ret) ||
+                    search(w, L, r, cf, ret))
                         return;
         }
         /* A call or a return is under way: the function is known, its instruction is not. */
-        ret->base = ret->in_asm && !in_c && link_holds(w, L, dx) ? dx : link_holds(w, L, saved) ? saved : NULL;
+        ret->base = ret->in_asm && !in_c && link_holds(w, L, dx) ? dx
+                    : link_holds(w, L, saved)                    ? saved
+                                                                 : NULL;
         ret->exact = ret->base != NULL;
         if (ret->base)
                 ret->pc = at_border(w, ret, saved, in_c, r);
@@ -560,6 +612,7 @@ LS_HANDLER void ls_walk_top(struct ls_walk *w, const lua_State *L, const uint64_
         }
         if (!ret->base && fit(w, L, saved, NULL) != NO)
                 ret->base = saved;
-        ret->entering = ret->base && ret->in_asm && ret->base == saved && newest_pc == (const char *)L &&
+        ret->entering = ret->base && ret->in_asm && ret->base == saved &&
+                        newest_pc == (const char *)L &&
                         !ls_fn_is_lua(ls_gcptr(LS_GET(saved[-2]))) && (in_c || r->bx < 1u << 24);
 }

@@ -103,8 +103,8 @@ static inline const char *ls_cframe_of(const lua_State *L)
 /* Finds the innermost frame of L, the VM's running lua_State, which is readable and has a C frame.
  * jit_base: of its global_State. in_c: the VM's state says that a C function runs. Uses walk's
  * guard, which the caller has begun. */
-LS_HANDLER void ls_walk_top(struct ls_walk *walk, const lua_State *L, const uint64_t *jit_base, int in_c,
-                            const struct ls_regs *regs, struct ls_top *ret);
+LS_HANDLER void ls_walk_top(struct ls_walk *walk, const lua_State *L, const uint64_t *jit_base,
+                            int in_c, const struct ls_regs *regs, struct ls_top *ret);
 
 /* Reads the stack of L from top down, and below it those of its resumers. Returns 0; -ENOMEM;
  * -EBADMSG when a link does not hold (walk then has the frames above it). */
@@ -119,6 +119,7 @@ LS_HANDLER void ls_walk_drop_top(struct ls_walk *walk);
 
 /* The thread that resumed L with Lua's own resume or wrap; NULL: L is the main thread or was
  * resumed by C (then *ret_by_c = 1). guard NULL: all may be read. */
-LS_HANDLER const lua_State *ls_walk_resumer(const lua_State *L, struct ls_guard *guard, int *ret_by_c);
+LS_HANDLER const lua_State *ls_walk_resumer(const lua_State *L, struct ls_guard *guard,
+                                            int *ret_by_c);
 
 #endif

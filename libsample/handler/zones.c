@@ -8,7 +8,7 @@
 #include "libsample/pages.h"
 #include "libsample/rawtab.h"
 
-#define CHAIN_MOST  256                 /* coroutines that resumed one another; LuaJIT allows 200 nested C calls */
+#define CHAIN_MOST 256 /* coroutines that resumed one another; LuaJIT allows 200 nested C calls */
 #define KNOWN_MOST  4096                /* different zone paths */
 #define NAME_MOST   4096
 
@@ -123,7 +123,8 @@ static unsigned chain_of(const lua_State *L, struct ls_guard *g, int32_t chain[C
         unsigned n = 0;
         int by_c;
 
-        for (; L && n < CHAIN_MOST && reads(g, L, LS_L_CFRAME + 8); L = ls_walk_resumer(L, g, &by_c))
+        for (; L && n < CHAIN_MOST && reads(g, L, LS_L_CFRAME + 8);
+             L = ls_walk_resumer(L, g, &by_c))
                 chain[n++] = (int32_t)(uintptr_t)L;
         return n;
 }
@@ -145,10 +146,12 @@ LS_HANDLER uint64_t ls_read_element(const char *t, uint32_t i, struct ls_guard *
         if (!reads(g, t, LS_TAB_HMASK) || i >= LS_READ(uint32_t, t, LS_TAB_ASIZE))
                 return LS_NIL;
         array = LS_READ(const char *, t, LS_TAB_ARRAY);
-        return reads(g, array + 8 * (size_t)i, 8) ? LS_READ(uint64_t, array, 8 * (size_t)i) : LS_NIL;
+        return reads(g, array + 8 * (size_t)i, 8) ? LS_READ(uint64_t, array, 8 * (size_t)i)
+                                                  : LS_NIL;
 }
 
-LS_HANDLER uint32_t ls_zone_id(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, struct ls_guard *g)
+LS_HANDLER uint32_t ls_zone_id(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L,
+                               struct ls_guard *g)
 {
         const struct ls_vm_zones *zones = vm->zones;
         uint32_t id = 0, n, len;

@@ -10,7 +10,7 @@
 #include "libsample/handler/vms.h"
 #include "libsample/thread.h"
 
-#define LS_ZONE_OWNERS 16384            /* zones whose owner is noted; deeper ones count for every coroutine */
+#define LS_ZONE_OWNERS 16384 /* zones whose owner is noted; deeper ones count for every coroutine */
 
 struct ls_vm_zones {                    /* of a VM; pages */
         const char *names;              /* table of zones, kept alive by the registry: our second
@@ -25,7 +25,8 @@ void ls_zones_close(struct ls_vm *vm);
 
 /* Id of the innermost zone that L or one of its resumers is in, 0 = none. guard: what asks before
  * it reads, NULL = the VM's objects are whole. Tick handler or VM hook. */
-LS_HANDLER uint32_t ls_zone_id(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, struct ls_guard *guard);
+LS_HANDLER uint32_t ls_zone_id(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L,
+                               struct ls_guard *guard);
 
 /* What people call a zone, or a label's value: a string or a number, as text. Anything else can
  * be pushed too. NULL = it cannot be read now. buf: LS_READ_TEXT bytes. */

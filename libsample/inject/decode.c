@@ -135,8 +135,8 @@ static void read_rel(struct reader *r, uint8_t size, uint8_t flow, struct ls_ins
         r->at += size;
 }
 
-static int read_operands(struct reader *r, char letter, int map, unsigned opcode, const struct prefixes *p,
-                         struct ls_insn *insn)
+static int read_operands(struct reader *r, char letter, int map, unsigned opcode,
+                         const struct prefixes *p, struct ls_insn *insn)
 {
         size_t z = p->operand16 ? 2 : 4;
         unsigned reg;
@@ -162,13 +162,21 @@ static int read_operands(struct reader *r, char letter, int map, unsigned opcode
                 break;
         case 'r':
                 insn->condition = opcode & 15;
-                read_rel(r, 1, opcode < 0x80 ? LS_FLOW_BRANCH : opcode == 0xeb ? LS_FLOW_JUMP : LS_FLOW_LOOP, insn);
+                read_rel(r, 1,
+                         opcode < 0x80    ? LS_FLOW_BRANCH
+                         : opcode == 0xeb ? LS_FLOW_JUMP
+                                          : LS_FLOW_LOOP,
+                         insn);
                 break;
         case 'R':
                 if (p->operand16)
                         return -ENOSYS; /* processors disagree about its length */
                 insn->condition = opcode & 15;
-                read_rel(r, 4, map == 2 ? LS_FLOW_BRANCH : opcode == 0xe8 ? LS_FLOW_CALL : LS_FLOW_JUMP, insn);
+                read_rel(r, 4,
+                         map == 2         ? LS_FLOW_BRANCH
+                         : opcode == 0xe8 ? LS_FLOW_CALL
+                                          : LS_FLOW_JUMP,
+                         insn);
                 break;
         default:
                 return -ENOSYS;
@@ -188,8 +196,8 @@ int ls_decode(const uint8_t *code, size_t n, struct ls_insn *ret)
         letter = read_opcode(&r, &p, &map, &opcode);
         if (read_operands(&r, letter, map, opcode, &p, ret) < 0 || r.at > r.n)
                 return -ENOSYS;
-        if (map == 1 && (opcode == 0xc3 || opcode == 0xc2 || opcode == 0xcb || opcode == 0xca || opcode == 0xcc ||
-                         opcode == 0xcf || opcode == 0xf4))
+        if (map == 1 && (opcode == 0xc3 || opcode == 0xc2 || opcode == 0xcb || opcode == 0xca ||
+                         opcode == 0xcc || opcode == 0xcf || opcode == 0xf4))
                 ret->flow = LS_FLOW_END;
         if (map == 2 && opcode == 0x0b)
                 ret->flow = LS_FLOW_END;

@@ -38,8 +38,8 @@ static int read_addr(const struct elf *elf, uint64_t addr, void *buf, size_t n)
                 const Elf64_Phdr *ph = &elf->phdrs[i];
                 uint64_t at = addr - ph->p_vaddr;
 
-                if (ph->p_type == PT_LOAD && addr >= ph->p_vaddr && at < ph->p_filesz && n <= ph->p_filesz - at &&
-                    ph->p_offset <= elf->size)
+                if (ph->p_type == PT_LOAD && addr >= ph->p_vaddr && at < ph->p_filesz &&
+                    n <= ph->p_filesz - at && ph->p_offset <= elf->size)
                         return read_at(elf, ph->p_offset + at, buf, n);
         }
         return -ENOEXEC;
@@ -90,7 +90,8 @@ static int has_symbol_gnu(const struct elf *elf, const char *name)
                 return 0;
         buckets = elf->gnu_hash + sizeof head + (uint64_t)head[2] * 8;
         chains = buckets + (uint64_t)head[0] * 4;
-        if (read_addr(elf, buckets + (uint64_t)(want % head[0]) * 4, &bucket, 4) < 0 || bucket < head[1])
+        if (read_addr(elf, buckets + (uint64_t)(want % head[0]) * 4, &bucket, 4) < 0 ||
+            bucket < head[1])
                 return 0;
         for (uint64_t i = bucket; i < (uint64_t)bucket + MAX_CHAIN; i++) {
                 if (read_addr(elf, chains + (i - head[1]) * 4, &word, 4) < 0)
@@ -141,7 +142,8 @@ static int has_symbol(const struct elf *elf, const char *name)
         return elf->hash ? has_symbol_sysv(elf, name) : 0;
 }
 
-static const char *const sanitizers[] = { "libasan.", "libclang_rt.asan", "libtsan.", "libhwasan.", "liblsan." };
+static const char *const sanitizers[] = { "libasan.", "libclang_rt.asan", "libtsan.", "libhwasan.",
+                                          "liblsan." };
 
 static void look_at_needed(const char *needed, struct ls_elf_facts *ret)
 {
@@ -165,7 +167,8 @@ static void read_dynamic(struct elf *elf, const Elf64_Phdr *ph, struct ls_elf_fa
         for (int pass = 0; pass < 2; pass++) {
                 for (uint64_t i = 0; i < n; i++) {
                         if (ph->p_offset > elf->size ||
-                            read_at(elf, ph->p_offset + i * sizeof dyn, &dyn, sizeof dyn) < 0 || dyn.d_tag == DT_NULL)
+                            read_at(elf, ph->p_offset + i * sizeof dyn, &dyn, sizeof dyn) < 0 ||
+                            dyn.d_tag == DT_NULL)
                                 break;
                         switch (dyn.d_tag) {
                         case DT_SYMTAB: elf->symtab = dyn.d_un.d_ptr; break;
@@ -181,7 +184,8 @@ static void read_dynamic(struct elf *elf, const Elf64_Phdr *ph, struct ls_elf_fa
         }
         ret->exports_lua_newstate = (uint8_t)has_symbol(elf, "lua_newstate");
         ret->exports_profiler = (uint8_t)has_symbol(elf, "luaJIT_profile_start");
-        ret->sanitizer |= (uint8_t)(has_symbol(elf, "__asan_init") || has_symbol(elf, "__tsan_init"));
+        ret->sanitizer |=
+                (uint8_t)(has_symbol(elf, "__asan_init") || has_symbol(elf, "__tsan_init"));
 }
 
 static void read_interpreter(const struct elf *elf, const Elf64_Phdr *ph, struct ls_elf_facts *ret)
@@ -212,7 +216,8 @@ int ls_elf_inspect(int fd, uint64_t size, struct ls_elf_facts *ret)
         Elf64_Ehdr eh;
 
         memset(ret, 0, sizeof *ret);
-        if (read_at(&elf, 0, &eh, sizeof(Elf32_Ehdr)) < 0 || memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 ||
+        if (read_at(&elf, 0, &eh, sizeof(Elf32_Ehdr)) < 0 ||
+            memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 ||
             (eh.e_type != ET_EXEC && eh.e_type != ET_DYN))
                 return -ENOEXEC;
         if (eh.e_machine != EM_X86_64) {
@@ -279,7 +284,8 @@ static int in_segments(const struct elf *elf, struct scan *s, uint32_t executabl
         for (unsigned i = 0; i < elf->nphdrs; i++) {
                 const Elf64_Phdr *ph = &elf->phdrs[i];
 
-                if (ph->p_type == PT_LOAD && !(ph->p_flags & PF_W) && (ph->p_flags & PF_X) == executable &&
+                if (ph->p_type == PT_LOAD && !(ph->p_flags & PF_W) &&
+                    (ph->p_flags & PF_X) == executable &&
                     in_range(elf, s, ph->p_offset, ph->p_filesz))
                         return 1;
         }
@@ -292,7 +298,8 @@ int ls_elf_contains(int fd, uint64_t size, const char *text)
         struct elf elf = { .fd = fd, .size = size };
         int found;
 
-        s.block = mmap(NULL, SCAN_BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        s.block =
+                mmap(NULL, SCAN_BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (s.block == MAP_FAILED)
                 return 0;
         if (read_headers(&elf) < 0)

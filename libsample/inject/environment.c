@@ -70,8 +70,9 @@ int ls_env_memory_parse(const char *text, struct ls_env_memory *ret_memory)
         uint64_t pid, fd, generation;
         char after_exec = 0;
 
-        if (get_decimal(&text, INT32_MAX, &pid) < 0 || *text++ != ':' || get_decimal(&text, INT32_MAX, &fd) < 0 ||
-            *text++ != ':' || get_decimal(&text, UINT64_MAX, &generation) < 0 || pid == 0 || generation == 0)
+        if (get_decimal(&text, INT32_MAX, &pid) < 0 || *text++ != ':' ||
+            get_decimal(&text, INT32_MAX, &fd) < 0 || *text++ != ':' ||
+            get_decimal(&text, UINT64_MAX, &generation) < 0 || pid == 0 || generation == 0)
                 return -EINVAL;
         if (text[0] == ':' && (text[1] == 'e' || text[1] == 'i' || text[1] == 'c')) {
                 after_exec = text[1];
@@ -100,9 +101,11 @@ static char *put(char *to, const char *text, size_t len)
         return to + len;
 }
 
-int ls_env_add_agent(char *const *env, const char *library, const char *memory, struct ls_env *ret_env)
+int ls_env_add_agent(char *const *env, const char *library, const char *memory,
+                     struct ls_env *ret_env)
 {
-        size_t n = 0, preload_at = SIZE_MAX, library_len = strlen(library), memory_len = strlen(memory);
+        size_t n = 0, preload_at = SIZE_MAX, library_len = strlen(library),
+               memory_len = strlen(memory);
         size_t own_len = 0, size;
         char **out, *text;
 
@@ -116,7 +119,8 @@ int ls_env_add_agent(char *const *env, const char *library, const char *memory, 
                 own_len = strlen(env[preload_at]);
         if (n > SIZE_MAX / 64 || own_len > SIZE_MAX / 4)
                 return -E2BIG;
-        size = (n + 3) * sizeof *out + PRELOAD_LEN + own_len + 1 + library_len + 1 + AGENT_LEN + memory_len + 1;
+        size = (n + 3) * sizeof *out + PRELOAD_LEN + own_len + 1 + library_len + 1 + AGENT_LEN +
+               memory_len + 1;
         out = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (out == MAP_FAILED)
                 return -ENOMEM;

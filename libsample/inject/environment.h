@@ -36,7 +36,8 @@ struct ls_env {
 
 /* env may be NULL (empty). Returns 0, -ENOMEM, -E2BIG, or -EINVAL: the loader cannot take library
  * from LD_PRELOAD (not absolute, or a space or colon in its path). */
-int ls_env_add_agent(char *const *env, const char *library, const char *memory, struct ls_env *ret_env);
+int ls_env_add_agent(char *const *env, const char *library, const char *memory,
+                     struct ls_env *ret_env);
 void ls_env_done(struct ls_env *env);
 
 /* Takes both out of env, in place: entries behind them move down, their strings become zeros; an

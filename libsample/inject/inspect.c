@@ -90,7 +90,8 @@ static int changes_ids(int fd, const struct stat *st)
         return getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
-static enum ls_image_kind kind_of_elf(int fd, const struct stat *st, unsigned flags, struct ls_image *image)
+static enum ls_image_kind kind_of_elf(int fd, const struct stat *st, unsigned flags,
+                                      struct ls_image *image)
 {
         struct ls_elf_facts facts;
         int r = ls_elf_inspect(fd, (uint64_t)st->st_size, &facts);
@@ -100,8 +101,9 @@ static enum ls_image_kind kind_of_elf(int fd, const struct stat *st, unsigned fl
         image->needs_luajit = facts.needs_luajit;
         if ((flags & LS_INSPECT_TEXT) && !facts.exports_lua_newstate && !facts.needs_luajit)
                 /* luasample itself has the words that it looks for. */
-                image->contains_luajit = (uint8_t)(ls_elf_contains(fd, (uint64_t)st->st_size, "LuaJIT 2.") &&
-                                                   !ls_elf_contains(fd, (uint64_t)st->st_size, LS_ENV_AGENT));
+                image->contains_luajit =
+                        (uint8_t)(ls_elf_contains(fd, (uint64_t)st->st_size, "LuaJIT 2.") &&
+                                  !ls_elf_contains(fd, (uint64_t)st->st_size, LS_ENV_AGENT));
         if (r < 0)
                 return LS_IMAGE_NOT_ELF;
         if (facts.other_arch)
@@ -173,7 +175,8 @@ static int is_env(const char *path)
 
 /* Reads a "#!" line of fd: 1 and the interpreter with its one argument ("" = none), 0 if it is no
  * script, -ENOEXEC for a line that the kernel refuses. */
-static int read_script(int fd, char line[LINE_MAX_LEN + 1], char **ret_interpreter, char **ret_argument)
+static int read_script(int fd, char line[LINE_MAX_LEN + 1], char **ret_interpreter,
+                       char **ret_argument)
 {
         ssize_t n = pread(fd, line, LINE_MAX_LEN, 0);
         char *end, *p;
@@ -186,7 +189,8 @@ static int read_script(int fd, char line[LINE_MAX_LEN + 1], char **ret_interpret
                 return -ENOEXEC;        /* the interpreter's path was cut */
         if (end)
                 *end = '\0';
-        for (end = line + strlen(line); end > line + 2 && (end[-1] == ' ' || end[-1] == '\t'); end--)
+        for (end = line + strlen(line); end > line + 2 && (end[-1] == ' ' || end[-1] == '\t');
+             end--)
                 end[-1] = '\0';
         p = line + 2;
         *ret_interpreter = next_word(&p);
@@ -198,7 +202,8 @@ static int read_script(int fd, char line[LINE_MAX_LEN + 1], char **ret_interpret
 
 /* What comes after image->path, open as fd: 1 = image->path was replaced by an interpreter, look at
  * that; 0 = the chain ends here and kind is set. */
-static int follow(int fd, const struct stat *st, const char *search_path, unsigned flags, struct ls_image *image)
+static int follow(int fd, const struct stat *st, const char *search_path, unsigned flags,
+                  struct ls_image *image)
 {
         char line[LINE_MAX_LEN + 1], magic[4] = "", *interpreter, *argument, *program;
         int r = read_script(fd, line, &interpreter, &argument);
@@ -239,7 +244,8 @@ static void inspect_chain(const char *search_path, unsigned flags, struct ls_ima
                 int fd = ls_open_regular(image->path, &st), more;
 
                 if (fd < 0) {
-                        image->kind = fd == -EINVAL || fd == -EISDIR ? LS_IMAGE_NOT_EXECUTABLE : LS_IMAGE_UNREADABLE;
+                        image->kind = fd == -EINVAL || fd == -EISDIR ? LS_IMAGE_NOT_EXECUTABLE
+                                                                     : LS_IMAGE_UNREADABLE;
                         return;
                 }
                 more = follow(fd, &st, search_path, flags, image);
@@ -250,7 +256,8 @@ static void inspect_chain(const char *search_path, unsigned flags, struct ls_ima
         image->kind = LS_IMAGE_NOT_ELF;
 }
 
-void ls_image_inspect(const char *name, const char *search_path, unsigned flags, struct ls_image *ret)
+void ls_image_inspect(const char *name, const char *search_path, unsigned flags,
+                      struct ls_image *ret)
 {
         int saved = errno, r;
 
@@ -284,13 +291,17 @@ static const char *const sentences[LS_NIMAGE_KINDS] = {
         [LS_IMAGE_BITS32] = "is a 32-bit program: only 64-bit ones can be recorded",
         [LS_IMAGE_OTHER_ARCH] = "is for another processor: only x86-64 programs can be recorded",
         [LS_IMAGE_MUSL] = "is linked with musl: only programs of the GNU C library can be recorded",
-        [LS_IMAGE_OTHER_LIBC] = "has an unknown loader: only programs of the GNU C library can be recorded",
-        [LS_IMAGE_ASAN] = "is built with a sanitizer, which does not let the agent be loaded before it: not recorded",
-        [LS_IMAGE_SETUID] = "is setuid, setgid or has capabilities: the loader does not let the agent in",
+        [LS_IMAGE_OTHER_LIBC] =
+                "has an unknown loader: only programs of the GNU C library can be recorded",
+        [LS_IMAGE_ASAN] = "is built with a sanitizer, which does not let the agent be loaded "
+                          "before it: not recorded",
+        [LS_IMAGE_SETUID] =
+                "is setuid, setgid or has capabilities: the loader does not let the agent in",
         [LS_IMAGE_NOT_ELF] = "is neither an ELF program nor a script with a valid interpreter",
         [LS_IMAGE_MISSING] = "was not found",
         [LS_IMAGE_NOT_EXECUTABLE] = "cannot be executed: not a file, or no permission",
-        [LS_IMAGE_UNREADABLE] = "cannot be read, so it is not known whether the agent may be loaded into it",
+        [LS_IMAGE_UNREADABLE] =
+                "cannot be read, so it is not known whether the agent may be loaded into it",
 };
 
 const char *ls_image_describe(const struct ls_image *image, char *buf, size_t size)
@@ -300,7 +311,8 @@ const char *ls_image_describe(const struct ls_image *image, char *buf, size_t si
         if (!what && image->contains_luajit)
                 what = "contains LuaJIT but does not export lua_newstate: its VM cannot be found";
         else if (!what && image->exports_lua_newstate && !image->has_profiler)
-                what = "exports lua_newstate but no luaJIT_profile_start: not a LuaJIT with the profiler";
+                what = "exports lua_newstate but no luaJIT_profile_start: not a LuaJIT with the "
+                       "profiler";
         if (!what)
                 snprintf(buf, size, "%s", "");
         else if (strcmp(image->file, image->path) == 0)

@@ -28,8 +28,10 @@ enum ls_image_kind {
 };
 
 /* Flags of an inspection. */
-#define LS_INSPECT_SHELL 0x1    /* a file without "#!" that is not ELF is run by /bin/sh, as execvp does */
-#define LS_INSPECT_TEXT  0x2    /* also look for LuaJIT's version string: reads up to 64 MiB of the file, some 20 ms */
+#define LS_INSPECT_SHELL                                                                           \
+        0x1 /* a file without "#!" that is not ELF is run by /bin/sh, as execvp does */
+#define LS_INSPECT_TEXT                                                                            \
+        0x2 /* also look for LuaJIT's version string: reads up to 64 MiB of the file, some 20 ms */
 
 struct ls_image {
         enum ls_image_kind kind;        /* of the first file in the chain that is not OK, else
@@ -51,7 +53,8 @@ struct ls_image {
  * "#!" lines as the kernel does and `env [-S] [VAR=x] PROG` in them, and tells what the image is.
  * Always fills *ret; when nothing was found kind says why. errno is kept. Needs about 6 KiB of
  * stack. */
-void ls_image_inspect(const char *name, const char *search_path, unsigned flags, struct ls_image *ret);
+void ls_image_inspect(const char *name, const char *search_path, unsigned flags,
+                      struct ls_image *ret);
 /* The same for an open file (fexecve). */
 void ls_image_inspect_fd(int fd, const char *search_path, unsigned flags, struct ls_image *ret);
 

@@ -105,13 +105,15 @@ static int symbol_is(const struct tables *t, uint32_t i, const char *name)
 
         if (t->versions && (t->versions[i] & 0x8000))           /* hidden: another is the default */
                 return 0;
-        return sym->st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_OBJECT || type == STT_NOTYPE) &&
+        return sym->st_shndx != SHN_UNDEF &&
+               (type == STT_FUNC || type == STT_OBJECT || type == STT_NOTYPE) &&
                strcmp(t->strtab + sym->st_name, name) == 0;
 }
 
 static uint32_t find_gnu(const struct tables *t, const char *name)
 {
-        uint32_t want = 5381, nbuckets = t->gnu_hash[0], first = t->gnu_hash[1], nbloom = t->gnu_hash[2];
+        uint32_t want = 5381, nbuckets = t->gnu_hash[0], first = t->gnu_hash[1],
+                 nbloom = t->gnu_hash[2];
         const uint64_t *bloom = (const uint64_t *)(t->gnu_hash + 4);
         const uint32_t *buckets = (const uint32_t *)(bloom + nbloom), *chain = buckets + nbuckets;
         uint64_t mask;
@@ -201,8 +203,8 @@ const void *ls_object_build_id(const struct ls_object *object, size_t *ret_len)
 
                 if (ph->p_type != PT_NOTE)
                         continue;
-                id = note_build_id((const char *)(object->base + ph->p_vaddr), ph->p_memsz, ph->p_align == 8 ? 8 : 4,
-                                   ret_len);
+                id = note_build_id((const char *)(object->base + ph->p_vaddr), ph->p_memsz,
+                                   ph->p_align == 8 ? 8 : 4, ret_len);
                 if (id)
                         return id;
         }
@@ -221,7 +223,8 @@ static int holds_address(const struct ls_object *object, void *data)
         for (unsigned i = 0; i < object->nphdrs; i++) {
                 const ElfW(Phdr) *ph = &object->phdrs[i];
 
-                if (ph->p_type == PT_LOAD && want->addr - (object->base + ph->p_vaddr) < ph->p_memsz) {
+                if (ph->p_type == PT_LOAD &&
+                    want->addr - (object->base + ph->p_vaddr) < ph->p_memsz) {
                         *want->ret = *object;
                         return 1;
                 }

@@ -55,7 +55,8 @@ static size_t overwritten(const uint8_t *entry, size_t size, const char **ret_wh
 
         while (n < JUMP_LEN) {
                 if (ls_decode(entry + n, size - n, &insn) < 0) {
-                        *ret_why = n < size ? "its first instructions are not known" : "it is too short";
+                        *ret_why = n < size ? "its first instructions are not known"
+                                            : "it is too short";
                         return 0;
                 }
                 n += insn.length;
@@ -85,7 +86,8 @@ static const char *check_branches(const uint8_t *entry, size_t size, int guess, 
                         return "it branches into its first instructions";
                 if (target > furthest && insn.flow != LS_FLOW_CALL)
                         furthest = target;
-                if (guess && furthest <= entry + at && (insn.flow == LS_FLOW_END || insn.flow == LS_FLOW_JUMP))
+                if (guess && furthest <= entry + at &&
+                    (insn.flow == LS_FLOW_END || insn.flow == LS_FLOW_JUMP))
                         break;
         }
         return NULL;
@@ -131,7 +133,8 @@ static const char *make_trampoline(const uint8_t *entry, size_t n, uint8_t *to)
         struct ls_insn insn;
 
         for (size_t at = 0; at < n; at += insn.length) {
-                if (ls_decode(entry + at, 15, &insn) < 0 || ls_patch_move(entry + at, &insn, &to) < 0)
+                if (ls_decode(entry + at, 15, &insn) < 0 ||
+                    ls_patch_move(entry + at, &insn, &to) < 0)
                         return "its first instructions cannot be moved";
         }
         put_far_jump(to, entry + n);
@@ -149,7 +152,8 @@ static uint8_t *map_near(uintptr_t low, uintptr_t high, size_t size, int prot)
         for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
                 for (int64_t k = 1; k <= ways[i].limit; k++) {
                         uintptr_t from = ways[i].step < 0 ? low : high;
-                        uintptr_t want = (from & ~(uintptr_t)(PAGE - 1)) + (uintptr_t)(ways[i].step * k);
+                        uintptr_t want = (from & ~(uintptr_t)(PAGE - 1)) +
+                                         (uintptr_t)(ways[i].step * k);
                         void *p;
 
                         if (ways[i].step < 0 && (uintptr_t)(-ways[i].step * k) + 0x10000 > low)
@@ -158,7 +162,8 @@ static uint8_t *map_near(uintptr_t low, uintptr_t high, size_t size, int prot)
                             (int64_t)(want - low) > REACH - (int64_t)size)
                                 break;
                         p = mmap((void *)want, size, prot,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+                                 -1, 0);
                         if (p == (void *)want)
                                 return p;
                         if (p != MAP_FAILED)    /* an old kernel took the address as a hint */
@@ -197,7 +202,8 @@ static int store(uint8_t *entry, const uint8_t *code, size_t n, int single_threa
                 memcpy(bytes + (entry - word16), code, n);
                 memcpy(word, bytes, 16);
                 __asm__ volatile("lock cmpxchg16b %1\n\tsete %0"
-                                 : "=q"(done), "+m"(*(unsigned __int128 *)word16), "+a"(old[0]), "+d"(old[1])
+                                 : "=q"(done), "+m"(*(unsigned __int128 *)word16), "+a"(old[0]),
+                                   "+d"(old[1])
                                  : "b"(word[0]), "c"(word[1])
                                  : "cc", "memory");
                 return done ? 0 : -EAGAIN;
@@ -208,7 +214,8 @@ static int store(uint8_t *entry, const uint8_t *code, size_t n, int single_threa
         return 0;
 }
 
-static int store_in_text(uint8_t *entry, const uint8_t *code, size_t n, int prot, int single_threaded, const char **ret_why)
+static int store_in_text(uint8_t *entry, const uint8_t *code, size_t n, int prot,
+                         int single_threaded, const char **ret_why)
 {
         uintptr_t first = (uintptr_t)entry & ~(uintptr_t)(PAGE - 1);
         size_t len = (((uintptr_t)entry + 15) | (PAGE - 1)) + 1 - first;
@@ -268,7 +275,8 @@ static void open_entry(struct ls_patch *patch)
 }
 
 /* Entries of those whose slot is given. Returns how many are patched. */
-static size_t patch_entries(struct ls_patch *patches, size_t n, uint8_t *const slots[], int prot, int single_threaded)
+static size_t patch_entries(struct ls_patch *patches, size_t n, uint8_t *const slots[], int prot,
+                            int single_threaded)
 {
         const char *why = NULL;
         size_t done = 0, wanted = 0;

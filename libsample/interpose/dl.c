@@ -37,8 +37,8 @@ void *ls_dl_open_from(const char *name, int mode, const void *caller)
         scan_if_pending();
         if (!name || !*name)
                 return real;
-        if (strchr(name, '$') || (!strchr(name, '/') &&
-                                  (!ls_object_of_address(caller, &object) || ls_object_has_runpath(&object)))) {
+        if (strchr(name, '$') || (!strchr(name, '/') && (!ls_object_of_address(caller, &object) ||
+                                                         ls_object_has_runpath(&object)))) {
                 scan_pending = 1;
                 return real;
         }

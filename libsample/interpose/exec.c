@@ -136,7 +136,8 @@ static int exec_in_place(const struct exec_call *call, char *const envp[], struc
         may_come = ls_engine_before_exec() < 0;
         where.after_exec = may_come || ls_signals_ignored() ? 'i' : 'e';
         ls_env_memory_format(&where, memory);
-        if (wants_agent(&scratch->image) && ls_env_add_agent(envp, ls_preload.library, memory, &with_agent) == 0)
+        if (wants_agent(&scratch->image) &&
+            ls_env_add_agent(envp, ls_preload.library, memory, &with_agent) == 0)
                 env = with_agent.env;
         ignored = ls_signals_before_exec(&replaced);
         call->run(call, env);
@@ -157,7 +158,8 @@ static int child_wants_agent(const struct ls_image *image)
 
         if (!ls_preload.registry.pid || !ls_image_preloadable(image))
                 return 0;
-        snprintf(registry, sizeof registry, "/proc/%d/fd/%d", ls_preload.registry.pid, ls_preload.registry.fd);
+        snprintf(registry, sizeof registry, "/proc/%d/fd/%d", ls_preload.registry.pid,
+                 ls_preload.registry.fd);
         return can_open(registry) && can_open(ls_preload.library);
 }
 
@@ -170,8 +172,8 @@ static int has_agent(char *const env[])
         return 0;
 }
 
-char *const *ls_env_of_child(const char *file, const char *search_path, unsigned flags, char *const env[],
-                             struct ls_env *made)
+char *const *ls_env_of_child(const char *file, const char *search_path, unsigned flags,
+                             char *const env[], struct ls_env *made)
 {
         int saved = errno;
         struct ls_image *image;
@@ -180,7 +182,8 @@ char *const *ls_env_of_child(const char *file, const char *search_path, unsigned
         *made = (struct ls_env){ 0 };
         if (!ls_preload.registry.pid || !file || has_agent(env))
                 return env;
-        image = mmap(NULL, sizeof *image, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        image = mmap(NULL, sizeof *image, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                     0);
         if (image != MAP_FAILED) {
                 ls_image_inspect(file, search_path, flags, image);
                 ls_env_memory_format(&ls_preload.registry, memory);
@@ -232,7 +235,8 @@ static int exec_any(const struct exec_call *call, char *const envp[])
 
         if (!ls_process_is_known())
                 return call->run(call, envp);
-        scratch = mmap(NULL, sizeof *scratch, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        scratch = mmap(NULL, sizeof *scratch, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                       -1, 0);
         errno = saved;
         if (scratch == MAP_FAILED) {
                 int r;
@@ -269,7 +273,9 @@ LS_EXPORT int execv(const char *path, char *const argv[])
 
 LS_EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-        struct exec_call call = { .run = run_execvpe, .file = file, .argv = argv, .fd = -1, .search = 1 };
+        struct exec_call call = {
+                .run = run_execvpe, .file = file, .argv = argv, .fd = -1, .search = 1
+        };
 
         return exec_any(&call, envp);
 }
@@ -286,7 +292,8 @@ LS_EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
         return exec_any(&call, envp);
 }
 
-LS_EXPORT int execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
+LS_EXPORT int execveat(int dirfd, const char *path, char *const argv[], char *const envp[],
+                       int flags)
 {
         struct exec_call call = {
                 .run = run_execveat, .file = path, .argv = argv, .fd = dirfd, .flags = flags,

@@ -78,8 +78,8 @@ void ls_vm_library_resolve(const struct ls_object *object);
 /* exec.c: the environment of a child that is to run file, with the agent in it when the child can
  * hold it, and can find the recorder; else env itself. *made is for ls_env_done; when there is
  * something in it the child is on its way. search_path and flags as in inspect.h. */
-char *const *ls_env_of_child(const char *file, const char *search_path, unsigned flags, char *const env[],
-                             struct ls_env *made);
+char *const *ls_env_of_child(const char *file, const char *search_path, unsigned flags,
+                             char *const env[], struct ls_env *made);
 
 #define LS_SHELL "/bin/sh"              /* of system and popen */
 

@@ -24,14 +24,27 @@
 
 struct ls_lua_api ls_lua;
 
-enum { NEWSTATE, L_NEWSTATE, CLOSE, PROFILE_START, PROFILE_STOP, LOADX, GETALLOCF, SETALLOCF, NPATCHES, ATTACHED_PATCHES = CLOSE + 1 };
+enum {
+        NEWSTATE,
+        L_NEWSTATE,
+        CLOSE,
+        PROFILE_START,
+        PROFILE_STOP,
+        LOADX,
+        GETALLOCF,
+        SETALLOCF,
+        NPATCHES,
+        ATTACHED_PATCHES = CLOSE + 1
+};
 
 static lua_State *on_newstate(void *f, void *ud, long c, long d);
 static lua_State *on_l_newstate(void);
 static void on_close(lua_State *L);
-static void on_profile_start(lua_State *L, const char *mode, void (*cb)(void *, lua_State *, int, int), void *data);
+static void on_profile_start(lua_State *L, const char *mode,
+                             void (*cb)(void *, lua_State *, int, int), void *data);
 static void on_profile_stop(lua_State *L);
-static int on_loadx(lua_State *L, ls_reader reader, void *data, const char *chunkname, const char *mode);
+static int on_loadx(lua_State *L, ls_reader reader, void *data, const char *chunkname,
+                    const char *mode);
 static void *on_getallocf(lua_State *L, void **ud);
 static void on_setallocf(lua_State *L, void *f, void *ud);
 
@@ -39,15 +52,16 @@ static struct ls_patch patches[NPATCHES] = {
         [NEWSTATE] = { .name = "lua_newstate", .replacement = (void *)on_newstate },
         [L_NEWSTATE] = { .name = "luaL_newstate", .replacement = (void *)on_l_newstate },
         [CLOSE] = { .name = "lua_close", .replacement = (void *)on_close },
-        [PROFILE_START] = { .name = "luaJIT_profile_start", .replacement = (void *)on_profile_start },
+        [PROFILE_START] = { .name = "luaJIT_profile_start",
+                            .replacement = (void *)on_profile_start },
         [PROFILE_STOP] = { .name = "luaJIT_profile_stop", .replacement = (void *)on_profile_stop },
         [LOADX] = { .name = "lua_loadx", .replacement = (void *)on_loadx },
         [GETALLOCF] = { .name = "lua_getallocf", .replacement = (void *)on_getallocf },
         [SETALLOCF] = { .name = "lua_setallocf", .replacement = (void *)on_setallocf },
 };
 
-static __thread int creating __attribute__((tls_model("initial-exec")));       /* nesting of *_newstate */
-static __thread int closing __attribute__((tls_model("initial-exec")));        /* nesting of lua_close */
+static __thread int creating __attribute__((tls_model("initial-exec"))); /* nesting of *_newstate */
+static __thread int closing __attribute__((tls_model("initial-exec")));  /* nesting of lua_close */
 
 static lua_State *created(lua_State *L)
 {
@@ -75,8 +89,8 @@ static lua_State *created(lua_State *L)
 /* Takes more than the two arguments of LuaJIT's lua_newstate: later Luas have a third. */
 static lua_State *on_newstate(void *f, void *ud, long c, long d)
 {
-        lua_State *(*original)(void *, void *, long, long) = (lua_State *(*)(void *, void *, long, long))
-                patches[NEWSTATE].original;
+        lua_State *(*original)(void *, void *, long, long) =
+                (lua_State * (*)(void *, void *, long, long)) patches[NEWSTATE].original;
         lua_State *L;
 
         creating++;
@@ -124,7 +138,8 @@ static int is_programs_call(void)
         return closing == 0 && ls_agent_live();
 }
 
-static void on_profile_start(lua_State *L, const char *mode, void (*cb)(void *, lua_State *, int, int), void *data)
+static void on_profile_start(lua_State *L, const char *mode,
+                             void (*cb)(void *, lua_State *, int, int), void *data)
 {
         if (is_programs_call())
                 ls_engine_app_profile_start(L, mode, cb, data);
@@ -142,10 +157,12 @@ static void on_profile_stop(lua_State *L)
                 ls_lua.luaJIT_profile_stop(L);
 }
 
-static int on_loadx(lua_State *L, ls_reader reader, void *data, const char *chunkname, const char *mode)
+static int on_loadx(lua_State *L, ls_reader reader, void *data, const char *chunkname,
+                    const char *mode)
 {
         int (*original)(lua_State *, ls_reader, void *, const char *, const char *) =
-                (int (*)(lua_State *, ls_reader, void *, const char *, const char *))patches[LOADX].original;
+                (int (*)(lua_State *, ls_reader, void *, const char *, const char *))patches[LOADX]
+                        .original;
         struct ls_load_text load;
         int error;
 
@@ -159,14 +176,16 @@ static int on_loadx(lua_State *L, ls_reader reader, void *data, const char *chun
 /* The program sees the allocator that it has set, and sets the one behind the stub. */
 static void *on_getallocf(lua_State *L, void **ud)
 {
-        void *(*original)(lua_State *, void **) = (void *(*)(lua_State *, void **))patches[GETALLOCF].original;
+        void *(*original)(lua_State *, void **) =
+                (void *(*)(lua_State *, void **))patches[GETALLOCF].original;
 
         return ls_alloc_inner(original(L, ud));
 }
 
 static void on_setallocf(lua_State *L, void *f, void *ud)
 {
-        void (*original)(lua_State *, void *, void *) = (void (*)(lua_State *, void *, void *))patches[SETALLOCF].original;
+        void (*original)(lua_State *, void *, void *) =
+                (void (*)(lua_State *, void *, void *))patches[SETALLOCF].original;
         void *stub = ls_vm_facts.ok ? ls_alloc_stub(L) : NULL;
 
         original(L, f, ud);
@@ -180,8 +199,10 @@ static int protection_of(const struct ls_object *object, const void *addr)
         for (unsigned i = 0; i < object->nphdrs; i++) {
                 const ElfW(Phdr) *ph = &object->phdrs[i];
 
-                if (ph->p_type == PT_LOAD && (uintptr_t)addr - (object->base + ph->p_vaddr) < ph->p_memsz)
-                        return (ph->p_flags & PF_R ? PROT_READ : 0) | (ph->p_flags & PF_W ? PROT_WRITE : 0) |
+                if (ph->p_type == PT_LOAD &&
+                    (uintptr_t)addr - (object->base + ph->p_vaddr) < ph->p_memsz)
+                        return (ph->p_flags & PF_R ? PROT_READ : 0) |
+                               (ph->p_flags & PF_W ? PROT_WRITE : 0) |
                                (ph->p_flags & PF_X ? PROT_EXEC : 0);
         }
         return PROT_READ | PROT_EXEC;
@@ -200,7 +221,9 @@ static void take_over(const struct ls_object *object, int single_threaded)
 {
         /* what a process is attached for is sampled only: its VMs are not changed, nor what it
          * loads */
-        int n = ls_agent.attached ? ATTACHED_PATCHES : ls_agent.shm->alloc_interval ? NPATCHES : GETALLOCF;
+        int n = ls_agent.attached              ? ATTACHED_PATCHES
+                : ls_agent.shm->alloc_interval ? NPATCHES
+                                               : GETALLOCF;
 
         for (int i = 0; i < n; i++) {
                 void *target = ls_object_symbol(object, patches[i].name, &patches[i].size);
@@ -211,7 +234,8 @@ static void take_over(const struct ls_object *object, int single_threaded)
                 patches[i].target = target;
         }
         ls_vm_library_resolve(object);
-        ls_patch_install(patches, (size_t)n, protection_of(object, patches[NEWSTATE].target), single_threaded);
+        ls_patch_install(patches, (size_t)n, protection_of(object, patches[NEWSTATE].target),
+                         single_threaded);
         if (patches[PROFILE_START].original)
                 ls_lua.luaJIT_profile_start = (void (*)(lua_State *, const char *,
                                                         void (*)(void *, lua_State *, int, int),
@@ -220,9 +244,11 @@ static void take_over(const struct ls_object *object, int single_threaded)
                 ls_lua.luaJIT_profile_stop = (void (*)(lua_State *))patches[PROFILE_STOP].original;
         for (int i = 0; i < n; i++) {
                 if (patches[i].target && patches[i].why && ls_may_write_ring())
-                        ls_agent_notice("%s of %s cannot be watched (%s): %s", patches[i].name, object->path,
-                                        patches[i].why, i <= L_NEWSTATE ? "VMs made by it are not recorded" :
-                                        "what it does to the recording is not seen");
+                        ls_agent_notice("%s of %s cannot be watched (%s): %s", patches[i].name,
+                                        object->path, patches[i].why,
+                                        i <= L_NEWSTATE
+                                                ? "VMs made by it are not recorded"
+                                                : "what it does to the recording is not seen");
         }
 }
 
@@ -273,7 +299,8 @@ static int unpatch(const struct ls_object *object, void *data)
         (void)data;
         if (ls_lua.path && object->base == ls_lua.base &&
             ls_object_symbol(object, "lua_newstate", NULL) == patches[NEWSTATE].target)
-                ls_patch_remove(patches, ATTACHED_PATCHES, protection_of(object, patches[NEWSTATE].target));
+                ls_patch_remove(patches, ATTACHED_PATCHES,
+                                protection_of(object, patches[NEWSTATE].target));
         return 0;
 }
 
@@ -305,7 +332,8 @@ void ls_vm_library_scan(int in_constructor)
         if (version != scanned) {
                 ls_objects_each(look_at, &scan);
                 if (scan.first.path && scan.current_seen)
-                        notice_once(&scan.first, "is a second LuaJIT in this process: its VMs are not recorded");
+                        notice_once(&scan.first,
+                                    "is a second LuaJIT in this process: its VMs are not recorded");
                 else if (scan.first.path && ls_process_join())
                         take_over(&scan.first, in_constructor);
                 ls_mappings_send();

@@ -136,9 +136,11 @@ static int open_pipe(const struct mode *mode, int fd, int *ret_mine, int *ret_it
 
 /* With the lock held. its: becomes the child's descriptor fd; earlier streams are not for it.
  * Returns 0 or an errno. */
-static int start_shell(const char *command, int its, int fd, const sigset_t *mask, char *const envp[], pid_t *ret_pid)
+static int start_shell(const char *command, int its, int fd, const sigset_t *mask,
+                       char *const envp[], pid_t *ret_pid)
 {
-        char *argv[] = { (char *)(uintptr_t)"sh", (char *)(uintptr_t)"-c", (char *)(uintptr_t)command, NULL };
+        char *argv[] = { (char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c",
+                         (char *)(uintptr_t)command, NULL };
         posix_spawn_file_actions_t actions;
         posix_spawnattr_t attr;
         int err = posix_spawn_file_actions_init(&actions);

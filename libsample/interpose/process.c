@@ -39,7 +39,8 @@ static int forgotten;                   /* in a forked child: what the parent's 
  * its page there. */
 volatile uint64_t *ls_process_make_generation(void)
 {
-        uint64_t *page = mmap(ls_pages_place(PAGE), PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        uint64_t *page = mmap(ls_pages_place(PAGE), PAGE, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         if (page == MAP_FAILED)
                 return NULL;
@@ -140,9 +141,11 @@ static void follow(const struct ls_env_memory *where)
 }
 
 /* The first use of the memory. */
-static void begin(struct ls_shm *shm, size_t mapped, const struct ls_env_memory *memory, int may_be_ignored)
+static void begin(struct ls_shm *shm, size_t mapped, const struct ls_env_memory *memory,
+                  int may_be_ignored)
 {
-        struct ls_env_memory where = { memory->pid, shm->registry_fd, shm->registry_generation, 'c' };
+        struct ls_env_memory where = { memory->pid, shm->registry_fd, shm->registry_generation,
+                                       'c' };
 
         ls_agent.pid = (int)shm->root_pid;
         *ls_agent.generation = memory->generation;
@@ -165,8 +168,11 @@ static void begin(struct ls_shm *shm, size_t mapped, const struct ls_env_memory 
 /* An image before this one in the same process had threads, of which none is left but the first. */
 static void leave_from_image_before(struct ls_shm *shm, size_t mapped)
 {
-        for (unsigned i = 0; i < atomic_load(&shm->rings_used) && ls_share_has(shm, mapped, i); i++) {
-                struct ls_ring *ring = (struct ls_ring *)((char *)shm + ls_ring_offset(shm->ring_size, shm->ring_stride, i));
+        for (unsigned i = 0; i < atomic_load(&shm->rings_used) && ls_share_has(shm, mapped, i);
+             i++) {
+                struct ls_ring *ring =
+                        (struct ls_ring *)((char *)shm +
+                                           ls_ring_offset(shm->ring_size, shm->ring_stride, i));
 
                 atomic_store(&ring->armed, 0);
                 atomic_store(&ring->thread, 0);
@@ -196,7 +202,8 @@ void ls_process_start(const struct ls_env_memory *memory)
 
 int ls_process_may_join(void)
 {
-        return ls_preload.registry.pid && refused != getpid() && (!ls_agent.shm || !*ls_agent.generation);
+        return ls_preload.registry.pid && refused != getpid() &&
+               (!ls_agent.shm || !*ls_agent.generation);
 }
 
 /* The traces that its VMs have compiled are those of the parent: the recorder knows them
@@ -213,7 +220,8 @@ static struct ls_shm *take_memory(struct ls_env_memory *ret_memory, size_t *ret_
 {
         if (!ls_agent.generation)
                 ls_agent.generation = ls_process_make_generation();
-        if (!ls_agent.generation || ls_share_take_seat(registry, ls_preload.registry.pid, ret_memory) < 0)
+        if (!ls_agent.generation ||
+            ls_share_take_seat(registry, ls_preload.registry.pid, ret_memory) < 0)
                 return NULL;
         return ls_share_map(ret_memory, 0, ret_mapped);
 }

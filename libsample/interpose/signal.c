@@ -206,7 +206,8 @@ LS_EXPORT sighandler_t sigset(int sig, sighandler_t disposition)
         sigemptyset(&set);
         sigaddset(&set, sig);
         if (disposition == SIG_HOLD) {
-                if (ls_libc()->sigprocmask(SIG_BLOCK, &set, &old_set) < 0 || tick_sigaction(NULL, &old) < 0)
+                if (ls_libc()->sigprocmask(SIG_BLOCK, &set, &old_set) < 0 ||
+                    tick_sigaction(NULL, &old) < 0)
                         return SIG_ERR;
                 return sigismember(&old_set, sig) ? SIG_HOLD : old.sa_handler;
         }
@@ -235,9 +236,11 @@ LS_EXPORT int siginterrupt(int sig, int interrupt)
         return tick_sigaction(&act, NULL);
 }
 
-LS_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *value, struct itimerval *old)
+LS_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *value,
+                        struct itimerval *old)
 {
-        if (which == ITIMER_PROF && ls_agent.shm && ls_engine_swallow_setitimer((int)which, value, old))
+        if (which == ITIMER_PROF && ls_agent.shm &&
+            ls_engine_swallow_setitimer((int)which, value, old))
                 return 0;
         return ls_libc()->setitimer(which, value, old);
 }

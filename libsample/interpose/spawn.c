@@ -39,10 +39,12 @@ void ls_note_child(pid_t pid, const char *file, const char *search_path)
 
         if (!shm || !file)
                 return;
-        image = mmap(NULL, sizeof *image, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        image = mmap(NULL, sizeof *image, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                     0);
         if (image != MAP_FAILED) {
                 ls_image_inspect(file, search_path, LS_INSPECT_SHELL, image);
-                if (ls_image_has_luajit(image) && !(ls_preload.registry.pid && ls_image_preloadable(image)))
+                if (ls_image_has_luajit(image) &&
+                    !(ls_preload.registry.pid && ls_image_preloadable(image)))
                         tell(shm, pid, image->path);
                 munmap(image, sizeof *image);
         }
@@ -74,23 +76,25 @@ void ls_note_shell(pid_t pid, char *const argv[])
 {
         size_t len = argv && argv[0] ? strlen(argv[0]) : 0;
 
-        if (len >= 2 && strcmp(argv[0] + len - 2, "sh") == 0 && argv[1] && strcmp(argv[1], "-c") == 0)
+        if (len >= 2 && strcmp(argv[0] + len - 2, "sh") == 0 && argv[1] &&
+            strcmp(argv[1], "-c") == 0)
                 ls_note_command(pid, argv[2]);
 }
 
-typedef int (*spawn_fn)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
-                        char *const[], char *const[]);
+typedef int (*spawn_fn)(pid_t *, const char *, const posix_spawn_file_actions_t *,
+                        const posix_spawnattr_t *, char *const[], char *const[]);
 
 static int spawn(spawn_fn fn, pid_t *pid, const char *file, const char *search_path,
-                 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr, char *const argv[],
-                 char *const envp[])
+                 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+                 char *const argv[], char *const envp[])
 {
         struct ls_env made = { 0 };
         pid_t child = 0;
         int r, followed;
 
         if (ls_process_is_known())
-                envp = ls_env_of_child(file, search_path, search_path ? LS_INSPECT_SHELL : 0, envp, &made);
+                envp = ls_env_of_child(file, search_path, search_path ? LS_INSPECT_SHELL : 0, envp,
+                                       &made);
         r = fn(&child, file, actions, attr, argv, envp);
         followed = made.env != NULL;
         if (r && followed)
@@ -116,5 +120,6 @@ LS_EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_
 {
         const char *path = getenv("PATH");
 
-        return spawn(ls_libc()->posix_spawnp, pid, file, path ? path : "", actions, attr, argv, envp);
+        return spawn(ls_libc()->posix_spawnp, pid, file, path ? path : "", actions, attr, argv,
+                     envp);
 }

@@ -46,9 +46,11 @@ static void take_keys(const sigset_t *mask)
 }
 
 /* Starts the shell with the signals that the program has. Returns 0 or an errno. */
-static int start_shell(const char *command, char *const envp[], const sigset_t *mask, pid_t *ret_pid)
+static int start_shell(const char *command, char *const envp[], const sigset_t *mask,
+                       pid_t *ret_pid)
 {
-        char *argv[] = { (char *)(uintptr_t)"sh", (char *)(uintptr_t)"-c", (char *)(uintptr_t)command, NULL };
+        char *argv[] = { (char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c",
+                         (char *)(uintptr_t)command, NULL };
         posix_spawnattr_t attr;
         sigset_t defaults;
         int r = posix_spawnattr_init(&attr);

@@ -49,7 +49,9 @@ static struct beginning *make(struct beginning b)
         int saved = errno;
         /* A forked child that goes on with its parent's runtime is recorded from the first thread
          * on. */
-        struct beginning *p = ls_agent_live() || (ls_lua.path && ls_process_join()) ? ls_pages_new(sizeof *p) : NULL;
+        struct beginning *p = ls_agent_live() || (ls_lua.path && ls_process_join())
+                                      ? ls_pages_new(sizeof *p)
+                                      : NULL;
 
         if (p)
                 *p = b;
@@ -65,12 +67,16 @@ static size_t stack_size(const pthread_attr_t *attr)
 
         if (attr && ls_libc()->pthread_attr_getstacksize(attr, &size) == 0)
                 return size;
-        return getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < 1u << 30 ? (size_t)limit.rlim_cur : 0;
+        return getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < 1u << 30
+                       ? (size_t)limit.rlim_cur
+                       : 0;
 }
 
-LS_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+LS_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                             void *arg)
 {
-        struct beginning *b = make((struct beginning){ .run = run, .arg = arg, .stack_size = stack_size(attr) });
+        struct beginning *b =
+                make((struct beginning){ .run = run, .arg = arg, .stack_size = stack_size(attr) });
         int error = ls_libc()->pthread_create(thread, attr, b ? begin : run, b ? b : arg);
 
         if (error && b)
@@ -80,7 +86,8 @@ LS_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void
 
 LS_EXPORT int thrd_create(thrd_t *thread, thrd_start_t run, void *arg)
 {
-        struct beginning *b = make((struct beginning){ .run_c11 = run, .arg = arg, .stack_size = stack_size(NULL) });
+        struct beginning *b = make(
+                (struct beginning){ .run_c11 = run, .arg = arg, .stack_size = stack_size(NULL) });
         int error = ls_libc()->thrd_create(thread, b ? begin_c11 : run, b ? b : arg);
 
         if (error != thrd_success && b)

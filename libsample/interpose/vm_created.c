@@ -50,7 +50,8 @@ static const char *begin(struct ls_vm *vm, lua_State *L)
 
         vm->engine = engine_for_new_vm(&why);
         if (why)
-                say_once(&said_walk, "the stacks are read at LuaJIT's safe points (engine hook): %s", why);
+                say_once(&said_walk,
+                         "the stacks are read at LuaJIT's safe points (engine hook): %s", why);
         vm->jit_leaf = ls_agent.shm->jit_leaf;
         counted = ls_counting_begin(vm, L);
         if (vm->engine == LS_ENGINE_HOOK)
@@ -62,7 +63,9 @@ static const char *begin(struct ls_vm *vm, lua_State *L)
                 ls_jit_open(vm, L);
         ls_counting_check(vm, L);
         if (vm->jit_leaf == LS_JIT_LEAF_MAP && (why = ls_jit_why_not()))
-                say_once(&said_map, "compiled code is shown by the function that its trace starts in: %s", why);
+                say_once(&said_map,
+                         "compiled code is shown by the function that its trace starts in: %s",
+                         why);
         atomic_fetch_add(&ls_agent.shm->nvms_walk, 1);
         return NULL;
 }
@@ -87,7 +90,8 @@ void ls_engine_vm_created(lua_State *L)
         if (!vm)
                 goto out;
         atomic_store(&vm->runner, t->thread_id);
-        why = ls_tick_action_install() ? "the tick's signal handler cannot be installed" : begin(vm, L);
+        why = ls_tick_action_install() ? "the tick's signal handler cannot be installed"
+                                       : begin(vm, L);
         if (why) {
                 ls_runtime_refuse(why);
                 atomic_store(&vm->taken, 0);

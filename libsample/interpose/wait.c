@@ -93,22 +93,24 @@ LS_EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size)
         return ls_libc()->__ppoll_chk(fds, n, from_ms(timeout, &t), mask, size);
 }
 
-LS_EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+LS_EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+                    const sigset_t *mask)
 {
         sigset_t room;
 
         return ls_libc()->ppoll(fds, n, timeout, mask_with_tick(mask, &room));
 }
 
-LS_EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
-                          size_t size)
+LS_EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+                          const sigset_t *mask, size_t size)
 {
         sigset_t room;
 
         return ls_libc()->__ppoll_chk(fds, n, timeout, mask_with_tick(mask, &room), size);
 }
 
-LS_EXPORT int pselect(int n, fd_set *rd, fd_set *wr, fd_set *ex, const struct timespec *timeout, const sigset_t *mask)
+LS_EXPORT int pselect(int n, fd_set *rd, fd_set *wr, fd_set *ex, const struct timespec *timeout,
+                      const sigset_t *mask)
 {
         sigset_t room;
 
@@ -125,15 +127,16 @@ LS_EXPORT int epoll_wait(int epfd, struct epoll_event *events, int n, int timeou
         return ls_libc()->epoll_pwait(epfd, events, n, timeout, mask);
 }
 
-LS_EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int n, int timeout, const sigset_t *mask)
+LS_EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int n, int timeout,
+                          const sigset_t *mask)
 {
         sigset_t room;
 
         return ls_libc()->epoll_pwait(epfd, events, n, timeout, mask_with_tick(mask, &room));
 }
 
-LS_EXPORT int epoll_pwait2(int epfd, struct epoll_event *events, int n, const struct timespec *timeout,
-                           const sigset_t *mask)
+LS_EXPORT int epoll_pwait2(int epfd, struct epoll_event *events, int n,
+                           const struct timespec *timeout, const sigset_t *mask)
 {
         sigset_t room;
 

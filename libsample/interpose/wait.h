@@ -33,7 +33,8 @@ static inline void ls_wait_begin(struct ls_wait *wait, int when)
                 return;
         sigemptyset(&set);
         sigaddset(&set, LS_TICK_SIGNAL);
-        wait->blocked = ls_real.sigprocmask(SIG_BLOCK, &set, &old) == 0 && !sigismember(&old, LS_TICK_SIGNAL);
+        wait->blocked = ls_real.sigprocmask(SIG_BLOCK, &set, &old) == 0 &&
+                        !sigismember(&old, LS_TICK_SIGNAL);
 }
 
 static inline void ls_wait_end(const struct ls_wait *wait)

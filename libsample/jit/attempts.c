@@ -17,10 +17,15 @@
 #define LINK_STITCH 8u                  /* kind of link: up to a call that is not compiled */
 
 /* Bytecodes that count how hot something is, and what they become when LuaJIT has given it up. */
-static const struct { char name[7]; uint32_t flags; } counting[] = {
-        { "FORL  ", LS_ATTEMPT_LOOP }, { "ITERL ", LS_ATTEMPT_LOOP }, { "LOOP  ", LS_ATTEMPT_LOOP },
-        { "FUNCF ", LS_ATTEMPT_FUNCTION }, { "FUNCV ", LS_ATTEMPT_FUNCTION },
-        { "IFORL ", LS_ATTEMPT_LOOP | LS_ATTEMPT_BLACKLISTED }, { "IITERL", LS_ATTEMPT_LOOP | LS_ATTEMPT_BLACKLISTED },
+static const struct { char name[7]; uint32_t flags;
+} counting[] = {
+        { "FORL  ", LS_ATTEMPT_LOOP },
+        { "ITERL ", LS_ATTEMPT_LOOP },
+        { "LOOP  ", LS_ATTEMPT_LOOP },
+        { "FUNCF ", LS_ATTEMPT_FUNCTION },
+        { "FUNCV ", LS_ATTEMPT_FUNCTION },
+        { "IFORL ", LS_ATTEMPT_LOOP | LS_ATTEMPT_BLACKLISTED },
+        { "IITERL", LS_ATTEMPT_LOOP | LS_ATTEMPT_BLACKLISTED },
         { "ILOOP ", LS_ATTEMPT_LOOP | LS_ATTEMPT_BLACKLISTED },
         { "IFUNCF", LS_ATTEMPT_FUNCTION | LS_ATTEMPT_BLACKLISTED },
         { "IFUNCV", LS_ATTEMPT_FUNCTION | LS_ATTEMPT_BLACKLISTED },
@@ -53,7 +58,9 @@ static void describe_range(struct ls_jit_attempt *a, const char *pt, const char 
                 a->last_line = a->first_line + LS_READ(uint32_t, pt, LS_PT_NUMLINE);
         } else if (a->flags & LS_ATTEMPT_LOOP && to > 0 && to <= size) {
                 a->first_line = a->last_line = a->line;
-                for (uint32_t i = to < pos ? (uint32_t)to : pos, end = to < pos ? pos : (uint32_t)to - 1; i <= end; i++) {
+                for (uint32_t i = to < pos ? (uint32_t)to : pos,
+                              end = to < pos ? pos : (uint32_t)to - 1;
+                     i <= end; i++) {
                         uint32_t line = ls_jit_line(pt, i);
 
                         if (line && line < a->first_line)
@@ -66,15 +73,21 @@ static void describe_range(struct ls_jit_attempt *a, const char *pt, const char 
 
 static void note_parameters(const struct ls_jit *jit)
 {
-        const char *state = atomic_load_explicit(&jit->global, memory_order_relaxed) + jit->at.state;
-        const struct { unsigned at; _Atomic uint32_t *to; } parameters[] = {
-                { jit->at.maxtrace, &ls_agent.shm->jit_maxtrace }, { jit->at.maxmcode, &ls_agent.shm->jit_maxmcode },
-                { jit->at.hotloop, &ls_agent.shm->jit_hotloop }, { jit->at.hotexit, &ls_agent.shm->jit_hotexit },
+        const char *state = atomic_load_explicit(&jit->global, memory_order_relaxed) +
+                            jit->at.state;
+        const struct { unsigned at; _Atomic uint32_t *to;
+        } parameters[] = {
+                { jit->at.maxtrace, &ls_agent.shm->jit_maxtrace },
+                { jit->at.maxmcode, &ls_agent.shm->jit_maxmcode },
+                { jit->at.hotloop, &ls_agent.shm->jit_hotloop },
+                { jit->at.hotexit, &ls_agent.shm->jit_hotexit },
         };
 
         for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)
                 if (parameters[i].at)
-                        atomic_store_explicit(parameters[i].to, LS_READ(uint32_t, state, parameters[i].at), memory_order_relaxed);
+                        atomic_store_explicit(parameters[i].to,
+                                              LS_READ(uint32_t, state, parameters[i].at),
+                                              memory_order_relaxed);
 }
 
 /* 1 when an attempt may be described: else it is counted, which is all that it then costs. */
@@ -90,7 +103,8 @@ static int may_tell(struct ls_jit *jit, uint64_t now)
 
 void ls_jit_attempt_begins(struct ls_jit *jit)
 {
-        const char *at = atomic_load_explicit(&jit->global, memory_order_relaxed) + jit->at.state + jit->at.pc;
+        const char *at = atomic_load_explicit(&jit->global, memory_order_relaxed) + jit->at.state +
+                         jit->at.pc;
         const char *pc = LS_READ(const char *, at, 0), *fn = LS_READ(const char *, at, 8);
         const char *pt = LS_READ(const char *, at, 16);
         struct ls_jit_attempt *a = &jit->attempt;
@@ -116,7 +130,8 @@ void ls_jit_attempt_begins(struct ls_jit *jit)
 }
 
 /* Sends what is known of the attempt that ends, with the place and the reason that rec has. */
-static void tell(struct ls_jit *jit, struct ls_thread *t, struct ls_rec_attempt *rec, const char *reason, uint64_t now)
+static void tell(struct ls_jit *jit, struct ls_thread *t, struct ls_rec_attempt *rec,
+                 const char *reason, uint64_t now)
 {
         const struct ls_jit_attempt *a = &jit->attempt;
         uint64_t ns = now - a->begin_ns;
@@ -131,7 +146,8 @@ static void tell(struct ls_jit *jit, struct ls_thread *t, struct ls_rec_attempt 
         rec->bytecodes = a->bytecodes;
         rec->ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
         rec->reason_len = (uint32_t)strlen(reason);
-        body = ls_ring_reserve(t->ring, LS_REC_ATTEMPT, sizeof *rec + rec->reason_len, LS_RESERVE_DEFINITION);
+        body = ls_ring_reserve(t->ring, LS_REC_ATTEMPT, sizeof *rec + rec->reason_len,
+                               LS_RESERVE_DEFINITION);
         if (!body) {
                 atomic_fetch_add_explicit(&ls_agent.shm->jit_untold, 1, memory_order_relaxed);
                 return;
@@ -152,7 +168,8 @@ static int ends(const struct ls_jit *jit, const struct ls_thread *t)
 
 void ls_jit_attempt_compiled(struct ls_jit *jit, struct ls_thread *t, const char *trace)
 {
-        const char *at = atomic_load_explicit(&jit->global, memory_order_relaxed) + jit->at.state + jit->at.pc;
+        const char *at = atomic_load_explicit(&jit->global, memory_order_relaxed) + jit->at.state +
+                         jit->at.pc;
         const char *pc = LS_READ(const char *, at, 0), *fn = LS_READ(const char *, at, 8);
         const char *pt = LS_READ(const char *, at, 16);
         struct ls_rec_attempt rec = { .flags = LS_ATTEMPT_COMPILED };
@@ -222,21 +239,29 @@ static void put_reason(char *to, uint32_t error, int32_t info)
 static void describe_abort(struct ls_jit *jit, struct ls_thread *t, lua_State *L)
 {
         const struct ls_jit_attempt *a = &jit->attempt;
-        const char *fn = ls_lua.lua_type(L, 3) == LS_LUA_TFUNCTION ? ls_lua.lua_topointer(L, 3) : NULL;
-        const char *about = ls_lua.lua_type(L, 6) == LS_LUA_TFUNCTION ? ls_lua.lua_topointer(L, 6) : NULL;
+        const char *fn = ls_lua.lua_type(L, 3) == LS_LUA_TFUNCTION ? ls_lua.lua_topointer(L, 3)
+                                                                   : NULL;
+        const char *about = ls_lua.lua_type(L, 6) == LS_LUA_TFUNCTION ? ls_lua.lua_topointer(L, 6)
+                                                                      : NULL;
         struct ls_rec_attempt rec = { 0 };
         char reason[REASON_MOST] = "an error was thrown while it was recorded";
         uint64_t now = ls_now_ns();
 
         if (ls_lua.lua_type(L, 5) == LS_LUA_TNUMBER)
                 put_reason(reason, (uint32_t)ls_lua.lua_tonumber(L, 5),
-                           ls_lua.lua_type(L, 6) == LS_LUA_TNUMBER ? (int32_t)ls_lua.lua_tonumber(L, 6) : -1);
+                           ls_lua.lua_type(L, 6) == LS_LUA_TNUMBER
+                                   ? (int32_t)ls_lua.lua_tonumber(L, 6)
+                                   : -1);
         if (fn && ls_fn_is_lua(fn)) {
                 rec.stop_function = ls_jit_function(t, ls_jit_key(fn, ls_fn_proto(fn)), now);
                 rec.stop_line = ls_jit_line(ls_fn_proto(fn), (uint32_t)ls_lua.lua_tonumber(L, 4));
         }
         if (about)
-                rec.about = ls_jit_function(t, ls_jit_key(about, ls_fn_is_lua(about) ? ls_fn_proto(about) : NULL), now);
+                rec.about =
+                        ls_jit_function(t,
+                                        ls_jit_key(about,
+                                                   ls_fn_is_lua(about) ? ls_fn_proto(about) : NULL),
+                                        now);
         if (a->pc && !(a->flags & LS_ATTEMPT_SIDE))
                 rec.flags |= flags_of(a->pc) & LS_ATTEMPT_BLACKLISTED;
         tell(jit, t, &rec, reason, now);
@@ -247,7 +272,8 @@ void ls_jit_attempt_aborted(struct ls_jit *jit, struct ls_thread *t, lua_State *
         uint64_t cpu, start;
 
         atomic_fetch_add_explicit(&ls_agent.shm->jit_aborts, 1, memory_order_relaxed);
-        jit->code_full = ls_lua.lua_type(L, 5) == LS_LUA_TNUMBER && (uint32_t)ls_lua.lua_tonumber(L, 5) == ls_jit_facts.code_full;
+        jit->code_full = ls_lua.lua_type(L, 5) == LS_LUA_TNUMBER &&
+                         (uint32_t)ls_lua.lua_tonumber(L, 5) == ls_jit_facts.code_full;
         if (!ends(jit, t))
                 return;
         cpu = ls_thread_cpu_ns();
@@ -278,7 +304,8 @@ static void *running_c_function(lua_State *L)
  * knows the metatables of basic types, so debug.setmetatable throws it away. */
 static enum ls_jit_flush flush_cause(const struct ls_jit *jit, lua_State *L)
 {
-        const char *state = atomic_load_explicit(&jit->global, memory_order_relaxed) + jit->at.state;
+        const char *state = atomic_load_explicit(&jit->global, memory_order_relaxed) +
+                            jit->at.state;
         uint32_t most = jit->at.maxtrace ? LS_READ(uint32_t, state, jit->at.maxtrace) : 0;
         void *f = running_c_function(L);
 

@@ -17,11 +17,14 @@
 #include "libsample/lua_debug.h"
 #include "libsample/pages.h"
 
-#define TIMED_EVERY 64u                 /* one recorded bytecode of so many is timed, for the agent's own account */
-#define LOST_CPU_NS UINT64_C(10000)     /* a bytecode that took so long was interrupted: its time says nothing */
+#define TIMED_EVERY 64u /* one recorded bytecode of so many is timed, for the agent's own account */
+#define LOST_CPU_NS                                                                                \
+        UINT64_C(10000) /* a bytecode that took so long was interrupted: its time says nothing */
 #define MOST_EVENTS 65535u              /* of a trace: references have 16 bits */
 
-static const char *const event_names[LS_JIT_NEVENTS] = { [LS_JIT_RECORD] = "record", [LS_JIT_TRACE] = "trace" };
+static const char *const event_names[LS_JIT_NEVENTS] = {
+        [LS_JIT_RECORD] = "record", [LS_JIT_TRACE] = "trace"
+};
 
 /* Addresses of these are keys in the registry: of the VM's watch, and of the program's own
  * handlers. */
@@ -47,7 +50,8 @@ static const char *state_of(const struct ls_jit *jit)
 /* 0 while L's VM is being closed: its watch may be another's by now. */
 static int is_of(const struct ls_jit *jit, lua_State *L)
 {
-        return atomic_load_explicit(&jit->global, memory_order_relaxed) == LS_READ(const char *, L, LS_L_GLREF);
+        return atomic_load_explicit(&jit->global, memory_order_relaxed) ==
+               LS_READ(const char *, L, LS_L_GLREF);
 }
 
 /* 1 when the events of L's VM are to be looked at. Not in a forked child. */
@@ -86,7 +90,8 @@ static void record(struct ls_jit *jit, lua_State *L)
         const char *pt = LS_READ(const char *, at, 16);
         uint32_t number = LS_READ(uint16_t, state, LS_TR_NUMBER);
         struct ls_jit_raw *raw;
-        uint16_t ref = (uint16_t)LS_READ(uint32_t, state, LS_TR_NINS), depth = (uint16_t)ls_lua.lua_tonumber(L, 4);
+        uint16_t ref = (uint16_t)LS_READ(uint32_t, state, LS_TR_NINS),
+                 depth = (uint16_t)ls_lua.lua_tonumber(L, 4);
 
         if (number != jit->number) {
                 forget_recording(jit);
@@ -98,8 +103,8 @@ static void record(struct ls_jit *jit, lua_State *L)
                 if (raw->ref < ref || (raw->ref == ref && raw->depth < depth))
                         break;
         }
-        if (jit->nevents == MOST_EVENTS ||
-            ls_pages_grow((void **)&jit->events, &jit->events_room, jit->nevents + 1, sizeof *jit->events)) {
+        if (jit->nevents == MOST_EVENTS || ls_pages_grow((void **)&jit->events, &jit->events_room,
+                                                         jit->nevents + 1, sizeof *jit->events)) {
                 jit->incomplete = 1;
                 return;
         }
@@ -116,11 +121,14 @@ static void take_ticks(struct ls_thread *t, lua_State *L)
 {
         struct ls_sampler *s = t->sampler;
         struct ls_walk *w = &s->walks[s->current];
-        struct ls_moment m = { .vm = ls_vm_of(L), .L = L, .whole = 1, .jit_offset = LS_JIT_NO_OFFSET };
+        struct ls_moment m = {
+                .vm = ls_vm_of(L), .L = L, .whole = 1, .jit_offset = LS_JIT_NO_OFFSET
+        };
         struct ls_ticks ticks;
 
-        if (!atomic_load_explicit(&s->pending[LS_VMSTATE_JIT], memory_order_relaxed) || !s->ready || !m.vm ||
-            m.vm->engine != LS_ENGINE_WALK || !atomic_load_explicit(&ls_agent.shm->recording, memory_order_relaxed))
+        if (!atomic_load_explicit(&s->pending[LS_VMSTATE_JIT], memory_order_relaxed) || !s->ready ||
+            !m.vm || m.vm->engine != LS_ENGINE_WALK ||
+            !atomic_load_explicit(&ls_agent.shm->recording, memory_order_relaxed))
                 return;
         ls_ticks_take(s, &ticks);
         if (ls_walk_stack(w, L) || w->n < 2) {
@@ -179,7 +187,8 @@ static const char *trace_object(const struct ls_jit *jit, uint32_t number)
 
         if (!number || number >= LS_READ(uint32_t, state, jit->at.ntraces))
                 return NULL;
-        trace = LS_READ(const char *, LS_READ(const char *, state, jit->at.traces), 8 * (size_t)number);
+        trace = LS_READ(const char *, LS_READ(const char *, state, jit->at.traces),
+                        8 * (size_t)number);
         return trace && LS_READ(uint16_t, trace, LS_TR_NUMBER) == number ? trace : NULL;
 }
 
@@ -349,6 +358,18 @@ static uint8_t number_of(const char *name)
         return 0;
 }
 
+static void find_numbers(struct ls_jit *jit)
+{
+        static const char wide[4][7] = { "KPTR  ", "KKPTR ", "KNUM  ", "KINT64" };
+
+        jit->kgc = number_of("KGC   ");
+        for (unsigned i = 0; i < 4; i++)
+                jit->wide[i] = number_of(wide[i]);
+        jit->ops = (struct ls_jit_ops){ .callxs = number_of("CALLXS"), .carg = number_of("CARG  "),
+                                        .fload = number_of("FLOAD "), .sload = number_of("SLOAD "),
+                                        .retf = number_of("RETF  ") };
+}
+
 static struct ls_jit *jit_for(struct ls_vm *vm, const char *global)
 {
         struct ls_jit *jit = ls_jit_facts.traces_known ? new_jit() : NULL;
@@ -360,21 +381,19 @@ static struct ls_jit *jit_for(struct ls_vm *vm, const char *global)
         jit->map = vm->jit_leaf == LS_JIT_LEAF_MAP && !ls_jit_facts.why;
         jit->irnames = ls_jit_facts.irnames;
         jit->nirnames = ls_jit_facts.nirnames;
+        find_numbers(jit);
         atomic_store(&jit->global, global);
         return jit;
 }
 
 void ls_jit_open_running(struct ls_vm *vm, const char *global)
 {
-        static const char wide[4][7] = { "KPTR  ", "KKPTR ", "KNUM  ", "KINT64" };
-        struct ls_jit *jit = vm->jit_leaf == LS_JIT_LEAF_MAP && !ls_jit_facts.why ? jit_for(vm, global) : NULL;
+        struct ls_jit *jit =
+                vm->jit_leaf == LS_JIT_LEAF_MAP && !ls_jit_facts.why ? jit_for(vm, global) : NULL;
 
         if (!jit)
                 return;
         jit->finds = 1;
-        jit->kgc = number_of("KGC   ");
-        for (unsigned i = 0; i < 4; i++)
-                jit->wide[i] = number_of(wide[i]);
         vm->jit = jit;
 }
 

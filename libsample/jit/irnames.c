@@ -17,10 +17,12 @@
 static const char vmdef_source[] =
         "local path = package.searchpath and package.searchpath('jit.vmdef', package.path)\n"
         "local chunk = path and loadfile(path)\n"
-        "local env = { assert = assert, require = function(name) return package.loaded[name] end }\n"
+        "local env = { assert = assert, require = function(name) return package.loaded[name] end "
+        "}\n"
         "local ok, vmdef = pcall(chunk and setfenv(chunk, env), 'jit.vmdef')\n"
         "if not ok or type(vmdef) ~= 'table' then return end\n"
-        "local names = { errors = '', bcnames = type(vmdef.bcnames) == 'string' and vmdef.bcnames or nil }\n"
+        "local names = { errors = '', bcnames = type(vmdef.bcnames) == 'string' and vmdef.bcnames "
+        "or nil }\n"
         "local errors = type(vmdef.traceerr) == 'table' and vmdef.traceerr or {}\n"
         "for i = 0, 255 do\n"
         "  if type(errors[i]) ~= 'string' then break end\n"
@@ -35,7 +37,8 @@ static const char *check(const char *names, size_t len, const char *trace)
         uint32_t n = LS_READ(uint32_t, trace, LS_TR_NINS) - LS_REF_BIAS, loops = 0, adds = 0;
 
         if (!names)
-                return "jit/vmdef.lua, which names the instructions of traces, was not found in package.path";
+                return "jit/vmdef.lua, which names the instructions of traces, was not found in "
+                       "package.path";
         if (len < 6 || len % 6 || len > sizeof ls_jit_facts.irnames)
                 return "jit/vmdef.lua names the instructions of traces in an unknown way";
         for (uint32_t i = 0; i < n; i++) {

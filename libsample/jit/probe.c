@@ -20,7 +20,8 @@ struct ls_jit_facts ls_jit_facts = { .why = "no VM was looked at yet" };
  * compiled depends on counters that functions share by chance: then it is tried again with the
  * functions at another place. Protected. */
 static const char probe_source[] =
-        "local record, trace, compare, compare_snap, compare_ir, address, begin, finish, switched, parameters = ...\n"
+        "local record, trace, compare, compare_snap, compare_ir, address, begin, finish, switched, "
+        "parameters = ...\n"
         "local jit = jit or require('jit')\n"
         "if not jit.status() then return 'the JIT compiler is off' end\n"
         "address(jit.attach, debug and debug.setmetatable)\n"
@@ -43,7 +44,8 @@ static const char probe_source[] =
         "  seen[tr] = true\n"
         "  local mc, addr, at_loop = util.tracemc(tr)\n"
         "  local stub = util.traceexitstub(0)\n"
-        "  local side = compare(tr, info.nins, info.nexit, info.link, info.linktype, mc, addr, at_loop, stub, info.nk)\n"
+        "  local side = compare(tr, info.nins, info.nexit, info.link, info.linktype, mc, addr, "
+        "at_loop, stub, info.nk)\n"
         "  for sn = 0, info.nexit - 1 do\n"
         "    local snap = util.tracesnap(tr, sn)\n"
         "    compare_snap(tr, sn, snap[0], snap[1], #snap - 2)\n"
@@ -70,14 +72,15 @@ static const char probe_source[] =
         "loop(20)\n"
         "finish()\n"
         "switched(1) jit.off() switched(0) jit.on() switched(1)\n"
-        "if jit.opt and pcall(jit.opt.start, 'maxtrace=4099', 'maxmcode=4127', 'hotloop=4153', 'hotexit=4201') then\n"
+        "if jit.opt and pcall(jit.opt.start, 'maxtrace=4099', 'maxmcode=4127', 'hotloop=4153', "
+        "'hotexit=4201') then\n"
         "  parameters(4099, 4127, 4153, 4201)\n"
         "end\n"
         "return nil, kept\n";
 
 #define MOST_TRACES 32                  /* numbers of traces that the probe may see */
 
-#define STATE_WORDS 512                 /* of jit_State that are searched: it is followed by more of the VM's own */
+#define STATE_WORDS 512 /* of jit_State that are searched: it is followed by more of the VM's own */
 #define FIRST_WORD  48                  /* of global_State, where the search for it begins */
 #define GLOBAL_WORDS 160                /* of global_State that are searched */
 
@@ -98,7 +101,8 @@ static struct {
         void *alloc_data;
 } probe;
 
-static struct ls_patch attach_patch = { .name = "jit.attach", .replacement = (void *)ls_jit_on_attach };
+static struct ls_patch attach_patch = { .name = "jit.attach",
+                                        .replacement = (void *)ls_jit_on_attach };
 
 static void failed(const char *why)
 {
@@ -113,7 +117,8 @@ static uint32_t number_at(lua_State *L, int index)
 
 /* The words pc, fn, pt in the JIT state, which begins with a trace, an address and the
  * lua_State. */
-static void find_state(const lua_State *L, const char *pc, const char *fn, const char *pt, uint32_t number)
+static void find_state(const lua_State *L, const char *pc, const char *fn, const char *pt,
+                       uint32_t number)
 {
         enum { BEFORE = LS_TR_SIZE + 8 + 8 };
         unsigned n = 0;
@@ -122,12 +127,14 @@ static void find_state(const lua_State *L, const char *pc, const char *fn, const
                 const char *at = probe.global + 8 * i;
 
                 if (LS_READ(const char *, at, 0) == pc && LS_READ(const char *, at, 8) == fn &&
-                    LS_READ(const char *, at, 16) == pt && LS_READ(const lua_State *, at, -8) == L) {
+                    LS_READ(const char *, at, 16) == pt &&
+                    LS_READ(const lua_State *, at, -8) == L) {
                         probe.pc_at = 8 * i;
                         n++;
                 }
         }
-        if (n != 1 || LS_READ(uint16_t, probe.global + probe.pc_at - BEFORE, LS_TR_NUMBER) != number) {
+        if (n != 1 ||
+            LS_READ(uint16_t, probe.global + probe.pc_at - BEFORE, LS_TR_NUMBER) != number) {
                 failed("the JIT state is not in the global state");
                 return;
         }
@@ -152,7 +159,8 @@ static int on_record(lua_State *L)
         at = probe.global + probe.pc_at;
         nins = LS_READ(uint32_t, state, LS_TR_NINS);
         if (LS_READ(const char *, at, 0) != pc || LS_READ(const char *, at, 8) != fn ||
-            LS_READ(const char *, at, 16) != pt || LS_READ(uint16_t, state, LS_TR_NUMBER) != number_at(L, 1))
+            LS_READ(const char *, at, 16) != pt ||
+            LS_READ(uint16_t, state, LS_TR_NUMBER) != number_at(L, 1))
                 failed("the JIT state does not follow what is recorded");
         if (nins <= LS_REF_BIAS || nins >= 2 * LS_REF_BIAS || nins < probe.last_nins)
                 failed("the size of what was recorded is not where it was expected");
@@ -193,7 +201,8 @@ static const char *trace_at(const char *place, uint32_t number, uint64_t mcode)
         trace = LS_READ(const char *, array, 8 * (size_t)number);
         if (!may_point(trace) || !ls_readable(trace, LS_TR_SIZE))
                 return NULL;
-        if (LS_READ(uint16_t, trace, LS_TR_NUMBER) != number || LS_READ(uint64_t, trace, LS_TR_MCODE) != mcode)
+        if (LS_READ(uint16_t, trace, LS_TR_NUMBER) != number ||
+            LS_READ(uint64_t, trace, LS_TR_MCODE) != mcode)
                 return NULL;
         return trace;
 }
@@ -228,8 +237,9 @@ static void find_stubs(uint64_t stub)
                         ls_jit_facts.at.stubs = 8 * i;
                         n++;
                 }
-        if (n != 1 || !ls_readable(code, LS_STUBS_SIZE) || code[0] != 0x6a || code[LS_STUB_SIZE] != 0x6a ||
-            code[LS_STUB_SIZE + 1] != 1 || code[LS_STUB_HIGH] != 0x6a || code[LS_STUB_JUMP] != 0xe9) {
+        if (n != 1 || !ls_readable(code, LS_STUBS_SIZE) || code[0] != 0x6a ||
+            code[LS_STUB_SIZE] != 0x6a || code[LS_STUB_SIZE + 1] != 1 ||
+            code[LS_STUB_HIGH] != 0x6a || code[LS_STUB_JUMP] != 0xe9) {
                 ls_jit_facts.at.stubs = 0;
                 return;
         }
@@ -241,8 +251,10 @@ static const char *trace_of(uint32_t number)
 {
         const char *state = probe.global + ls_jit_facts.at.state;
 
-        return number && number < LS_READ(uint32_t, state, ls_jit_facts.at.ntraces) ?
-               LS_READ(const char *, LS_READ(const char *, state, ls_jit_facts.at.traces), 8 * (size_t)number) : NULL;
+        return number && number < LS_READ(uint32_t, state, ls_jit_facts.at.ntraces)
+                       ? LS_READ(const char *, LS_READ(const char *, state, ls_jit_facts.at.traces),
+                                 8 * (size_t)number)
+                       : NULL;
 }
 
 static uint32_t root_of(uint32_t number)
@@ -250,7 +262,9 @@ static uint32_t root_of(uint32_t number)
         uint32_t parent = number < MOST_TRACES ? probe.parent[number] : 0;
         const char *trace = parent ? trace_of(parent) : NULL;
 
-        return !trace ? 0 : LS_READ(uint16_t, trace, LS_TR_ROOT) ? LS_READ(uint16_t, trace, LS_TR_ROOT) : parent;
+        return !trace                                 ? 0
+               : LS_READ(uint16_t, trace, LS_TR_ROOT) ? LS_READ(uint16_t, trace, LS_TR_ROOT)
+                                                      : parent;
 }
 
 static void compare_link(lua_State *L, const char *t)
@@ -272,7 +286,8 @@ static void compare_trace(lua_State *L, const char *t)
         size_t size = 0;
         const char *code = ls_lua.lua_tolstring(L, 6, &size), *pt, *pc;
 
-        if (!t || LS_READ(uint16_t, t, LS_TR_NUMBER) != number_at(L, 1) || LS_READ(uint64_t, t, LS_TR_MCODE) != mcode ||
+        if (!t || LS_READ(uint16_t, t, LS_TR_NUMBER) != number_at(L, 1) ||
+            LS_READ(uint64_t, t, LS_TR_MCODE) != mcode ||
             LS_READ(uint32_t, t, LS_TR_MCODE_SIZE) != size || !code ||
             memcmp((const void *)(uintptr_t)mcode, code, size)) {
                 failed("the code of a trace is not where it was expected");
@@ -318,13 +333,15 @@ static int compare_snap(lua_State *L)
         if (!t)
                 return 0;
         snap = LS_READ(const char *, t, LS_TR_SNAP) + LS_SNAP_SIZE * (size_t)number_at(L, 2);
-        if (!ls_readable(snap, LS_SNAP_SIZE) || LS_READ(uint16_t, snap, LS_SNAP_REF) - LS_REF_BIAS != number_at(L, 3) ||
+        if (!ls_readable(snap, LS_SNAP_SIZE) ||
+            LS_READ(uint16_t, snap, LS_SNAP_REF) - LS_REF_BIAS != number_at(L, 3) ||
             LS_READ(uint8_t, snap, LS_SNAP_NSLOTS) != number_at(L, 4) ||
             LS_READ(uint8_t, snap, LS_SNAP_NENT) != number_at(L, 5)) {
                 failed("the snapshots of a trace are not where they were expected");
                 return 0;
         }
-        map = LS_READ(const char *, t, LS_TR_SNAPMAP) + 4 * (size_t)LS_READ(uint32_t, snap, LS_SNAP_MAPOFS);
+        map = LS_READ(const char *, t, LS_TR_SNAPMAP) +
+              4 * (size_t)LS_READ(uint32_t, snap, LS_SNAP_MAPOFS);
         if (!ls_readable(map + 4 * (size_t)number_at(L, 5), 8)) {
                 failed("the entries of a snapshot are not where they were expected");
                 return 0;
@@ -345,11 +362,13 @@ static int compare_ir(lua_State *L)
 
         if (!t)
                 return 0;
-        ir = LS_READ(const char *, t, LS_TR_IR) + LS_IR_SIZE * (size_t)(LS_REF_BIAS + number_at(L, 2));
+        ir = LS_READ(const char *, t, LS_TR_IR) +
+             LS_IR_SIZE * (size_t)(LS_REF_BIAS + number_at(L, 2));
         if (!ls_readable(ir, LS_IR_SIZE))
                 failed("the intermediate code is not where it was expected");
-        else if (ls_lua.lua_gettop(L) >= 7 && (LS_READ(uint16_t, ir, LS_IR_TYPE) != number_at(L, 4) ||
-                                               LS_READ(uint16_t, ir, 6) != number_at(L, 7)))
+        else if (ls_lua.lua_gettop(L) >= 7 &&
+                 (LS_READ(uint16_t, ir, LS_IR_TYPE) != number_at(L, 4) ||
+                  LS_READ(uint16_t, ir, 6) != number_at(L, 7)))
                 failed("the intermediate code is laid out differently");
         return 0;
 }
@@ -362,16 +381,18 @@ static int is_base_of(uint64_t word, const char *root)
         if (!may_point(base) || !ls_readable(base - 16, 8))
                 return 0;
         fn = ls_gcptr(LS_READ(uint64_t, base, -16));
-        return ls_istype(LS_READ(uint64_t, base, -16), LS_T_FUNC) && ls_readable(fn, LS_FN_ADDR) && ls_fn_is_lua(fn) &&
-               ls_fn_proto(fn) == LS_READ(const char *, root, LS_TR_STARTPT);
+        return ls_istype(LS_READ(uint64_t, base, -16), LS_T_FUNC) && ls_readable(fn, LS_FN_ADDR) &&
+               ls_fn_is_lua(fn) && ls_fn_proto(fn) == LS_READ(const char *, root, LS_TR_STARTPT);
 }
 
 static void look_for_base(const char *t)
 {
-        const char *root = LS_READ(uint16_t, t, LS_TR_ROOT) ? trace_of(LS_READ(uint16_t, t, LS_TR_ROOT)) : t;
+        const char *root =
+                LS_READ(uint16_t, t, LS_TR_ROOT) ? trace_of(LS_READ(uint16_t, t, LS_TR_ROOT)) : t;
 
         for (unsigned i = 0; i < GLOBAL_WORDS; i++)
-                if (!probe.not_base[i] && (!root || !is_base_of(LS_READ(uint64_t, probe.global, 8 * i), root)))
+                if (!probe.not_base[i] &&
+                    (!root || !is_base_of(LS_READ(uint64_t, probe.global, 8 * i), root)))
                         probe.not_base[i] = 1;
 }
 
@@ -379,7 +400,8 @@ static void look_for_base(const char *t)
  * there. */
 static void *alloc(void *data, void *p, size_t old, size_t new)
 {
-        const char *L = LS_READ(const char *, probe.global, ls_vm_facts.main_offset), *frame, *back, *t;
+        const char *L = LS_READ(const char *, probe.global, ls_vm_facts.main_offset), *frame, *back,
+                   *t;
         int32_t number = LS_READ(int32_t, probe.global, ls_vm_facts.vmstate_offset);
 
         (void)data;
@@ -387,8 +409,10 @@ static void *alloc(void *data, void *p, size_t old, size_t new)
         if (!probe.why && !p && t) {
                 look_for_base(t);
                 frame = (const char *)(LS_READ(uintptr_t, L, LS_L_CFRAME) & ~(uintptr_t)3);
-                back = LS_READ(const char *, frame - LS_TRACE_SAVED - LS_READ(uint16_t, t, LS_TR_SPADJUST), -8);
-                if ((uintptr_t)back - 1 - LS_READ(uintptr_t, t, LS_TR_MCODE) >= LS_READ(uint32_t, t, LS_TR_MCODE_SIZE))
+                back = LS_READ(const char *,
+                               frame - LS_TRACE_SAVED - LS_READ(uint16_t, t, LS_TR_SPADJUST), -8);
+                if ((uintptr_t)back - 1 - LS_READ(uintptr_t, t, LS_TR_MCODE) >=
+                    LS_READ(uint32_t, t, LS_TR_MCODE_SIZE))
                         failed("the return address of compiled code is not where it was expected");
                 probe.calls_out++;
         }
@@ -400,7 +424,8 @@ static int begin_calls_out(lua_State *L)
 {
         for (unsigned i = 0; i < GLOBAL_WORDS; i++)
                 probe.not_base[i] = LS_READ(uint64_t, probe.global, 8 * i) != 0;
-        probe.alloc = (void *(*)(void *, void *, size_t, size_t))ls_lua.lua_getallocf(L, &probe.alloc_data);
+        probe.alloc = (void *(*)(void *, void *, size_t,
+                                 size_t))ls_lua.lua_getallocf(L, &probe.alloc_data);
         ls_lua.lua_setallocf(L, alloc, NULL);
         return 0;
 }
@@ -451,8 +476,8 @@ static int switched(lua_State *L)
  * has. */
 static int parameters(lua_State *L)
 {
-        unsigned *const places[] = { &ls_jit_facts.at.maxtrace, &ls_jit_facts.at.maxmcode, &ls_jit_facts.at.hotloop,
-                                     &ls_jit_facts.at.hotexit };
+        unsigned *const places[] = { &ls_jit_facts.at.maxtrace, &ls_jit_facts.at.maxmcode,
+                                     &ls_jit_facts.at.hotloop, &ls_jit_facts.at.hotexit };
         const char *state = probe.global + ls_jit_facts.at.state;
 
         for (unsigned p = 0; p < sizeof places / sizeof *places; p++) {
@@ -485,19 +510,21 @@ static int address(lua_State *L)
 
 static int have_api(void)
 {
-        return ls_lua.lua_tonumber && ls_lua.lua_tolstring && ls_lua.lua_tocfunction && ls_lua.lua_getallocf &&
-               ls_lua.lua_setallocf && ls_lua.lua_call && ls_lua.lua_cpcall && ls_lua.lua_rawequal &&
-               ls_lua.lua_rawget && ls_lua.lua_rawset &&
-               ls_lua.lua_pushlightuserdata && ls_lua.lua_insert && ls_lua.lua_pushstring && ls_lua.lua_pushvalue &&
-               ls_lua.lua_gettop && ls_lua.lua_type && ls_lua.lua_pushnil;
+        return ls_lua.lua_tonumber && ls_lua.lua_tolstring && ls_lua.lua_tocfunction &&
+               ls_lua.lua_getallocf && ls_lua.lua_setallocf && ls_lua.lua_call &&
+               ls_lua.lua_cpcall && ls_lua.lua_rawequal && ls_lua.lua_rawget && ls_lua.lua_rawset &&
+               ls_lua.lua_pushlightuserdata && ls_lua.lua_insert && ls_lua.lua_pushstring &&
+               ls_lua.lua_pushvalue && ls_lua.lua_gettop && ls_lua.lua_type && ls_lua.lua_pushnil;
 }
 
 /* Runs the chunk, which returns why it gave up, and what keeps its traces alive: this stays on the
  * stack. */
 static void run(lua_State *L)
 {
-        static int (*const functions[])(lua_State *) = { on_record, on_trace, compare, compare_snap, compare_ir,
-                                                         address, begin_calls_out, end_calls_out, switched, parameters };
+        static int (*const functions[])(lua_State *) = { on_record,       on_trace,      compare,
+                                                         compare_snap,    compare_ir,    address,
+                                                         begin_calls_out, end_calls_out, switched,
+                                                         parameters };
         enum { N = sizeof functions / sizeof *functions };
         const char *gave_up;
 
@@ -512,7 +539,8 @@ static void run(lua_State *L)
                         end_calls_out(L);
                 failed("a known loop did not run as expected");
         } else if ((gave_up = ls_lua.lua_tolstring(L, -2, NULL))) {
-                failed(strstr(gave_up, "off") ? "the JIT compiler is off" : "a known loop was not compiled");
+                failed(strstr(gave_up, "off") ? "the JIT compiler is off"
+                                              : "a known loop was not compiled");
         } else if (!probe.why && (probe.records < 20 || !probe.loop)) {
                 failed("LuaJIT did not tell of its traces as expected");
         }
@@ -528,7 +556,8 @@ static void patch_attach(void)
         ls_jit_facts.attach = (int (*)(lua_State *))attach_patch.original;
         if (ls_jit_facts.attach)
                 return;
-        snprintf(why, sizeof why, "jit.attach cannot be shared with the program: %s", attach_patch.why);
+        snprintf(why, sizeof why, "jit.attach cannot be shared with the program: %s",
+                 attach_patch.why);
         failed(why);
 }
 

@@ -132,7 +132,8 @@ static void look(void)
                 void *fn = s.next[i] ? s.next[i] : late(i), *was = *slot(i);
 
                 if ((was && was != late(i)) ||
-                    !__atomic_compare_exchange_n(slot(i), &was, fn, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+                    !__atomic_compare_exchange_n(slot(i), &was, fn, 0, __ATOMIC_RELEASE,
+                                                 __ATOMIC_RELAXED))
                         continue;
                 if (s.next[i] && s.first[i] != s.next[i])
                         ls_interposed[__atomic_fetch_add(&n, 1, __ATOMIC_RELAXED)] =
@@ -157,7 +158,8 @@ void ls_libc_resolve(void)
 
         look();
         ls_real.sigaction = ls_libc_table.sigaction;
-        ls_real.setitimer = (int (*)(int, const struct itimerval *, struct itimerval *))ls_libc_table.setitimer;
+        ls_real.setitimer =
+                (int (*)(int, const struct itimerval *, struct itimerval *))ls_libc_table.setitimer;
         ls_real.sigprocmask = ls_libc_table.sigprocmask;
         __atomic_store_n(&ls_libc_resolved, 1, __ATOMIC_RELEASE);
         errno = saved;

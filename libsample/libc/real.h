@@ -37,10 +37,12 @@ int __nanosleep(const struct timespec *request, struct timespec *left);
 int __select(int n, fd_set *rd, fd_set *wr, fd_set *ex, struct timeval *timeout);
 int __poll(struct pollfd *fds, nfds_t n, int timeout);
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size);
-int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask, size_t size);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+                size_t size);
 ssize_t __read_chk(int fd, void *buf, size_t n, size_t size);
 ssize_t __recv_chk(int fd, void *buf, size_t n, size_t size, int flags);
-ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t size, int flags, struct sockaddr *addr, socklen_t *len);
+ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t size, int flags, struct sockaddr *addr,
+                       socklen_t *len);
 
 struct ls_libc {
 #define LS_REAL(ret, name, params) ret (*name) params;

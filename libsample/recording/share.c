@@ -22,7 +22,7 @@
 #define MAX_TOTAL (UINT64_C(1) << 34)
 #define MAX_INTERVAL_NS UINT64_C(60000000000)
 
-#define NAPS 100                        /* of a ms: for a seat, while many processes start at once */
+#define NAPS 100 /* of a ms: for a seat, while many processes start at once */
 #define SILENT_NS UINT64_C(2000000000)
 
 /* Is this the control page of the recorder that started this process? size: of the file. */
@@ -30,8 +30,8 @@ static int header_ok(const struct ls_shm *shm, uint64_t size, uint64_t generatio
 {
         uint64_t rings;
 
-        if (shm->magic != LS_SHM_MAGIC || shm->version != LS_SHM_VERSION || shm->generation != generation ||
-            shm->root_pid != owner)
+        if (shm->magic != LS_SHM_MAGIC || shm->version != LS_SHM_VERSION ||
+            shm->generation != generation || shm->root_pid != owner)
                 return 0;
         if (shm->total_size > size || shm->total_size > MAX_TOTAL || shm->total_size < LS_SHM_RINGS)
                 return 0;
@@ -65,9 +65,11 @@ static int open_memory(const struct ls_env_memory *memory, uint64_t *ret_size)
         return -1;
 }
 
-static int read_header(int fd, uint64_t size, uint64_t generation, uint32_t owner, struct ls_shm *ret)
+static int read_header(int fd, uint64_t size, uint64_t generation, uint32_t owner,
+                       struct ls_shm *ret)
 {
-        return pread(fd, ret, sizeof *ret, 0) == (ssize_t)sizeof *ret && header_ok(ret, size, generation, owner);
+        return pread(fd, ret, sizeof *ret, 0) == (ssize_t)sizeof *ret &&
+               header_ok(ret, size, generation, owner);
 }
 
 /* In a program that has called mlockall(MCL_FUTURE) all of a new mapping would be in memory, and
@@ -115,13 +117,15 @@ static struct ls_shm *map(int fd, void *hint, size_t n, void *at, const struct l
         return shm;
 }
 
-struct ls_shm *ls_share_map_file(int fd, uint64_t size, uint64_t generation, uint32_t owner, struct ls_shm *at)
+struct ls_shm *ls_share_map_file(int fd, uint64_t size, uint64_t generation, uint32_t owner,
+                                 struct ls_shm *at)
 {
         struct ls_shm header;
 
         if (!read_header(fd, size, generation, owner, &header))
                 return NULL;
-        return map(fd, ls_pages_place((size_t)header.total_size), (size_t)header.total_size, at, &header);
+        return map(fd, ls_pages_place((size_t)header.total_size), (size_t)header.total_size, at,
+                   &header);
 }
 
 static size_t end_of(const struct ls_shm *shm, uint32_t rings)
@@ -174,7 +178,10 @@ uint64_t ls_share_sealed_size(int fd)
         int seals = ls_fcntl(fd, F_GET_SEALS, 0);
         struct stat st;
 
-        return seals >= 0 && (seals & F_SEAL_SHRINK) && ls_stat(fd, "", &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+        return seals >= 0 && (seals & F_SEAL_SHRINK) && ls_stat(fd, "", &st) == 0 &&
+                               S_ISREG(st.st_mode)
+                       ? (uint64_t)st.st_size
+                       : 0;
 }
 
 void ls_share_leave(struct ls_shm *shm, size_t size)
@@ -194,12 +201,14 @@ struct ls_registry *ls_share_map_registry(const struct ls_env_memory *memory)
         if (fd < 0)
                 return NULL;
         if (size >= LS_REGISTRY_SIZE)
-                r = mmap(ls_pages_place(LS_REGISTRY_SIZE), LS_REGISTRY_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+                r = mmap(ls_pages_place(LS_REGISTRY_SIZE), LS_REGISTRY_SIZE, PROT_READ | PROT_WRITE,
+                         MAP_SHARED, fd, 0);
         close(fd);
         if (r == MAP_FAILED)
                 return NULL;
         madvise(r, LS_REGISTRY_SIZE, MADV_DONTDUMP);
-        if (r->magic == LS_REGISTRY_MAGIC && r->version == LS_REGISTRY_VERSION && r->generation == memory->generation)
+        if (r->magic == LS_REGISTRY_MAGIC && r->version == LS_REGISTRY_VERSION &&
+            r->generation == memory->generation)
                 return r;
         munmap(r, LS_REGISTRY_SIZE);
         return NULL;
@@ -212,7 +221,8 @@ static int take(struct ls_registry *r, struct ls_env_memory *ret_memory)
 
                 /* Once taken the seat is ours until the recorder has seen us. */
                 if (atomic_load(&r->seats[i].taken) != ready ||
-                    !atomic_compare_exchange_strong(&r->seats[i].taken, &ready, (uint64_t)(uint32_t)getpid()))
+                    !atomic_compare_exchange_strong(&r->seats[i].taken, &ready,
+                                                    (uint64_t)(uint32_t)getpid()))
                         continue;
                 ret_memory->fd = (int)r->seats[i].fd;
                 ret_memory->generation = r->seats[i].generation;

@@ -22,7 +22,8 @@ int ls_share_grow(struct ls_shm *shm, size_t *mapped, uint32_t i);
 
 /* All of the same in a file of size bytes, in the place of an old mapping of as many bytes, NULL =
  * anywhere. */
-struct ls_shm *ls_share_map_file(int fd, uint64_t size, uint64_t generation, uint32_t owner, struct ls_shm *at);
+struct ls_shm *ls_share_map_file(int fd, uint64_t size, uint64_t generation, uint32_t owner,
+                                 struct ls_shm *at);
 /* Bytes of a file that cannot shrink, 0 = it can, or is none. */
 uint64_t ls_share_sealed_size(int fd);
 /* Replaces the mapping by zeros, in one step: what still looks at it finds that it is not

@@ -52,7 +52,9 @@ static int have_key;
 
 static struct ls_ring *ring_at(unsigned i)
 {
-        return (struct ls_ring *)((char *)ls_agent.shm + ls_ring_offset(ls_agent.shm->ring_size, ls_agent.shm->ring_stride, i));
+        return (struct ls_ring *)((char *)ls_agent.shm + ls_ring_offset(ls_agent.shm->ring_size,
+                                                                        ls_agent.shm->ring_stride,
+                                                                        i));
 }
 
 static void wake_recorder(void)
@@ -66,7 +68,8 @@ static void thread_ends(void *value)
 {
         static __thread int rounds __attribute__((tls_model("initial-exec")));
 
-        if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS && !ls_libc()->pthread_setspecific(at_thread_end, value))
+        if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS &&
+            !ls_libc()->pthread_setspecific(at_thread_end, value))
                 return;
         if (ls_agent_live())
                 ls_thread_end();
@@ -128,7 +131,8 @@ void ls_thread_free(struct ls_thread *t)
         if (t->sampler) {
                 ls_native_free(t->sampler->native);
                 for (int i = 0; i < 2; i++)
-                        ls_pages_free(t->sampler->walks[i].frames, t->sampler->walks[i].room * sizeof(struct ls_wframe));
+                        ls_pages_free(t->sampler->walks[i].frames,
+                                      t->sampler->walks[i].room * sizeof(struct ls_wframe));
                 ls_pages_free(t->sampler, sizeof *t->sampler);
         }
         ls_pages_free(t, sizeof *t);
@@ -147,7 +151,8 @@ static struct ls_thread *new_thread(void)
         t->labels = ls_label_cache_new();
         t->names = ls_names_new();
         t->sampler = ls_pages_new(sizeof *t->sampler);
-        if (!t->functions || !t->sources || !t->coroutines || !t->zones || !t->labels || !t->names || !t->sampler) {
+        if (!t->functions || !t->sources || !t->coroutines || !t->zones || !t->labels ||
+            !t->names || !t->sampler) {
                 ls_thread_free(t);
                 return NULL;
         }
@@ -167,7 +172,8 @@ static int fits(struct ls_ring *ring)
 /* A ring that no thread has, for this one. The first is that of the process's first thread. */
 static struct ls_ring *claim(int tid, unsigned *ret_index)
 {
-        unsigned n = ls_agent.shm->ring_count < LS_THREADS_MOST ? ls_agent.shm->ring_count : LS_THREADS_MOST;
+        unsigned n = ls_agent.shm->ring_count < LS_THREADS_MOST ? ls_agent.shm->ring_count
+                                                                : LS_THREADS_MOST;
         int first = tid == getpid();
 
         for (unsigned i = first || n == 1 ? 0 : 1; i < n; i++) {
@@ -178,7 +184,8 @@ static struct ls_ring *claim(int tid, unsigned *ret_index)
                         break;
                 if (i && !fits(ring))
                         continue;
-                if (ls_threads[i] || !atomic_compare_exchange_strong(&ring->tid, &nobody, (uint32_t)tid))
+                if (ls_threads[i] ||
+                    !atomic_compare_exchange_strong(&ring->tid, &nobody, (uint32_t)tid))
                         continue;
                 atomic_fetch_add(&ring->claim, 1);
                 if (atomic_load(&ls_agent.shm->rings_used) <= i)
@@ -201,11 +208,13 @@ static void start_timer(struct ls_thread *t)
         struct itimerspec spec = { period, period };
 
         if (!s->has_timer) {
-                struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = LS_TICK_SIGNAL };
+                struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
+                                          .sigev_signo = LS_TICK_SIGNAL };
 
                 event._sigev_un._tid = t->tid;
                 if (syscall(SYS_timer_create, ls_thread_clock(t->tid), &event, &s->timer)) {
-                        ls_agent_notice("no CPU-time timer can be had (%s): use --timer helper", strerror(errno));
+                        ls_agent_notice("no CPU-time timer can be had (%s): use --timer helper",
+                                        strerror(errno));
                         return;
                 }
                 s->has_timer = 1;
@@ -261,7 +270,8 @@ static void count_parts(struct ls_thread *t, uint64_t ns)
 static void count_rest(struct ls_thread *t)
 {
         struct ls_sampler *s = t->sampler;
-        uint64_t cpu = cpu_of(t), last = atomic_load(&s->last_cpu_ns), interval = ls_agent.shm->interval_ns, rest, ticks;
+        uint64_t cpu = cpu_of(t), last = atomic_load(&s->last_cpu_ns),
+                 interval = ls_agent.shm->interval_ns, rest, ticks;
 
         if (cpu < last)                 /* 0: it has ended */
                 cpu = last;
@@ -502,7 +512,9 @@ int ls_threads_wait_for_recorder(void)
 
         do {
                 ticked = 0;
-                for (unsigned i = 0; i < atomic_load(&shm->rings_used) && ls_share_has(shm, ls_agent.mapped, i); i++)
+                for (unsigned i = 0;
+                     i < atomic_load(&shm->rings_used) && ls_share_has(shm, ls_agent.mapped, i);
+                     i++)
                         ticked |= is_ticked(ring_at(i));
                 if (ticked)
                         syscall(SYS_nanosleep, &(struct timespec){ 0, 50000 }, NULL);

@@ -14,7 +14,9 @@
 #include "libsample/recording/notice.h"
 
 #define SAID_MOST  8
-#define BLOCKED_NS UINT64_C(20000000)   /* for less than that any thread may block, such as one that waits for a lock of ours */
+#define BLOCKED_NS                                                                                 \
+        UINT64_C(                                                                                  \
+                20000000) /* for less than that any thread may block, such as one that waits for a lock of ours */
 
 /* A file of the thread in /proc, as a string. */
 static void read_of(const struct ls_thread *t, const char *name, char *buf, size_t size)
@@ -55,6 +57,7 @@ void ls_thread_lose_rest(const struct ls_thread *t, uint64_t ticks, int own_bloc
                 return;
         read_of(t, "comm", name, sizeof name);
         name[strcspn(name, "\n")] = 0;
-        ls_agent_notice("thread %d (%s) blocks signal %d (SIGSTKFLT), with which samples are taken: %llu ms of it were not sampled",
+        ls_agent_notice("thread %d (%s) blocks signal %d (SIGSTKFLT), with which samples are "
+                        "taken: %llu ms of it were not sampled",
                         t->tid, name, LS_TICK_SIGNAL, (unsigned long long)(ns / 1000000));
 }

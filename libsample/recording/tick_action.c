@@ -21,7 +21,8 @@ static atomic_int no_signal_stack, installed;
 
 int ls_tick_action_install(void)
 {
-        struct sigaction sa = { .sa_sigaction = ls_tick_handler, .sa_flags = SA_SIGINFO | SA_RESTART };
+        struct sigaction sa = { .sa_sigaction = ls_tick_handler,
+                                .sa_flags = SA_SIGINFO | SA_RESTART };
 
         if (!atomic_load(&no_signal_stack))
                 sa.sa_flags |= SA_ONSTACK;

@@ -67,7 +67,9 @@ static int map_memory(const struct ls_attach *a)
         if (!generation)
                 return -ENOMEM;
         size = ls_share_sealed_size(a->fd_memory);
-        shm = !size ? NULL : ls_share_map_file(a->fd_memory, size, a->generation, (uint32_t)getpid(), old_size == size ? old_memory : NULL);
+        shm = !size ? NULL
+                    : ls_share_map_file(a->fd_memory, size, a->generation, (uint32_t)getpid(),
+                                        old_size == size ? old_memory : NULL);
         if (!shm)
                 return -EPROTO;
         if (old_memory && old_memory != shm)
@@ -138,7 +140,8 @@ static void look_for_vms(void)
         const char *why = ls_engine_attach();
 
         if (why) {
-                ls_agent_notice("the Lua VMs in %s cannot be sampled in a running program: %s", ls_lua.path, why);
+                ls_agent_notice("the Lua VMs in %s cannot be sampled in a running program: %s",
+                                ls_lua.path, why);
                 atomic_store(&ls_agent.shm->agent_state, LS_AGENT_REFUSED);
         } else {
                 ls_find_vms(found);
@@ -157,8 +160,8 @@ static uint32_t wait_for_answer(struct ls_shm *shm, uint32_t asked)
         const struct timespec look = { 0, (long)LOOK_NS };
         uint64_t end = ls_now_ns() + HOLD_NS;
 
-        while (atomic_load(&shm->hold) == asked && ls_now_ns() < end && !atomic_load(&shm->detach) &&
-               !ls_shm_recorder_has_ended(shm))
+        while (atomic_load(&shm->hold) == asked && ls_now_ns() < end &&
+               !atomic_load(&shm->detach) && !ls_shm_recorder_has_ended(shm))
                 syscall(SYS_futex, &shm->hold, FUTEX_WAIT, asked, &look, NULL, 0);
         return atomic_load(&shm->hold);
 }
@@ -180,15 +183,20 @@ static const char *hold(const struct ls_patch *patches, size_t n)
         for (size_t i = 0; i < n && ranges < LS_HOLD_RANGES; i++)
                 if (patches[i].target && patches[i].moved)
                         shm->hold_ranges[ranges++] = (struct ls_hold_range){
-                                (uintptr_t)patches[i].target, (uint32_t)patches[i].moved, patches[i].closed != 0,
-                                { patches[i].saved[0], patches[i].saved[1] }, 0 };
+                                (uintptr_t)patches[i].target,
+                                (uint32_t)patches[i].moved,
+                                patches[i].closed != 0,
+                                { patches[i].saved[0], patches[i].saved[1] },
+                                0
+                        };
         shm->n_hold = ranges;
         if (!atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_ASKED))
                 return not_held;
         syscall(SYS_futex, &shm->hold, FUTEX_WAKE, 1, NULL, NULL, 0);
         wait_for_answer(shm, LS_HOLD_ASKED);
         state = LS_HOLD_HELD;
-        return atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_CLAIMED) ? NULL : not_held;
+        return atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_CLAIMED) ? NULL
+                                                                                   : not_held;
 }
 
 static void let_go(void)

@@ -38,7 +38,8 @@ __attribute__((constructor(101))) static void come_up(void)
         char text[LS_ENV_MEMORY_MAX];
 
         ls_libc_resolve();
-        if (ls_object_of_address(&ls_preload, &self) && strlen(self.path) < sizeof ls_preload.library)
+        if (ls_object_of_address(&ls_preload, &self) &&
+            strlen(self.path) < sizeof ls_preload.library)
                 strcpy(ls_preload.library, self.path);
         if (ls_attach_is_way_of(ls_preload.library)) {  /* the environment may be changing now */
                 errno = saved;

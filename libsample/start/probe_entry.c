@@ -19,7 +19,8 @@
 static int take(const struct ls_object *object, void *data)
 {
         (void)data;
-        if (!ls_object_symbol(object, "lua_newstate", NULL) || !ls_object_symbol(object, "luaJIT_setmode", NULL))
+        if (!ls_object_symbol(object, "lua_newstate", NULL) ||
+            !ls_object_symbol(object, "luaJIT_setmode", NULL))
                 return 0;
         ls_vm_library_resolve(object);
         return 1;

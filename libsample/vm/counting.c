@@ -34,14 +34,34 @@ static const char *map(const lua_State *L)
         snprintf(path, sizeof path, "/proc/%d/fd/%d", ls_preload.where.pid, ls_agent.shm->exact_fd);
         fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (fd >= 0) {
-                err = ls_share_sealed_size(fd) == LS_EXACT_SIZE ? ls_exact_map(fd, (uintptr_t)L) : -EINVAL;
+                err = ls_share_sealed_size(fd) == LS_EXACT_SIZE ? ls_exact_map(fd, (uintptr_t)L)
+                                                                : -EINVAL;
                 close(fd);
         }
-        why = err == 0 ? NULL :
-              err == -EBUSY ? "another program has counted in this process" :
-              err == -ENOMEM ? "there is no room for 129 GiB of addresses; without a limit (ulimit -v) there is" :
-              "the memory for counts cannot be had";
+        why = err == 0         ? NULL
+              : err == -EBUSY  ? "another program has counted in this process"
+              : err == -ENOMEM ? "there is no room for 129 GiB of addresses; without a limit "
+                                 "(ulimit -v) there is"
+                               : "the memory for counts cannot be had";
         return why;
+}
+
+/* What watching a call costs is measured in a VM of our own. */
+static void calibrate(void)
+{
+        static int done;
+        lua_State *L;
+
+        if (done)
+                return;
+        done = 1;
+        ls_vm_probing = 1;
+        L = ls_lua.luaL_newstate();
+        if (L) {
+                ls_exact_calibrate(L);
+                ls_lua.lua_close(L);
+        }
+        ls_vm_probing = 0;
 }
 
 static void say(const char *why)
@@ -60,9 +80,14 @@ int ls_counting_begin(struct ls_vm *vm, lua_State *L)
 
         if (!ls_agent.shm->exact)
                 return 0;
-        why = !ls_vm_facts.ok ? ls_vm_facts.why :
-              vm->engine == LS_ENGINE_HOOK ? "LuaJIT's own profiler reads its stacks (engine hook)" : (why = ls_exact_why_not(ls_agent.shm->exact == LS_EXACT_ALL)) ? why : map(L);
-        exact = why ? NULL : ls_exact_open(L, vm->vm_id, ls_agent.shm->exact == LS_EXACT_ALL, &why);
+        why = !ls_vm_facts.ok ? ls_vm_facts.why
+              : vm->engine == LS_ENGINE_HOOK
+                      ? "LuaJIT's own profiler reads its stacks (engine hook)"
+              : (why = ls_exact_why_not(ls_agent.shm->exact == LS_EXACT_ALL)) ? why
+                                                                              : map(L);
+        if (!why && ls_agent.shm->exact == LS_EXACT_TIME)
+                calibrate();
+        exact = why ? NULL : ls_exact_open(L, vm->vm_id, ls_agent.shm->exact, &why);
         if (!exact) {
                 say(why);
                 return 0;

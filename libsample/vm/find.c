@@ -15,7 +15,9 @@
 #define CHUNK (256u << 10)              /* bytes read at a time */
 #define PAGE 4096u
 #define PAGES (CHUNK / PAGE)
-#define PRESENT (UINT64_C(3) << 62)     /* of a word of pagemap: in memory, or in swap; what is in swap is left there */
+#define PRESENT                                                                                    \
+        (UINT64_C(3)                                                                               \
+         << 62) /* of a word of pagemap: in memory, or in swap; what is in swap is left there */
 #define IN_SWAP (UINT64_C(1) << 62)
 
 struct search {
@@ -50,7 +52,9 @@ static void search_mapping(struct search *s, uint64_t start, uint64_t end)
                 if (s->pagemap < 0 || !read_at(s->pagemap, at / PAGE * 8, s->flags, pages * 8))
                         memset(s->flags, 0xbf, sizeof s->flags);        /* all present */
                 for (first = 0; first < pages; first += n) {
-                        for (n = 0; first + n < pages && (s->flags[first + n] & PRESENT) && !(s->flags[first + n] & IN_SWAP); n++)
+                        for (n = 0; first + n < pages && (s->flags[first + n] & PRESENT) &&
+                                    !(s->flags[first + n] & IN_SWAP);
+                             n++)
                                 ;
                         if (n && read_at(s->mem, at + first * PAGE, s->words, n * PAGE))
                                 ls_vm_search(&how, s->words, at + first * PAGE, n * PAGE / 8);
@@ -85,8 +89,8 @@ static void search_line(struct search *s, const char *line)
                 return;
         end = hex(&line);
         name = line + strcspn(line, "/[\n");
-        if (memcmp(line, " rw", 3) || line[4] != 'p' || *name == '/' || !strncmp(name, "[stack", 6) || !strncmp(name, "[v", 2) ||
-            start % PAGE || end % PAGE)
+        if (memcmp(line, " rw", 3) || line[4] != 'p' || *name == '/' ||
+            !strncmp(name, "[stack", 6) || !strncmp(name, "[v", 2) || start % PAGE || end % PAGE)
                 return;
         search_mapping(s, start, end);
 }

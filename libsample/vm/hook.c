@@ -65,8 +65,9 @@ static void step_back(struct ls_walk *w, const struct ls_ticks *t)
         if (pos < 2)
                 return;
         op = op_of(LS_READ(uint32_t, pc, -8));
-        if (2 * in_c > t->sum ? op > OP_ITERC || op == OP_CALLMT || op == OP_CALLT
-                              : (op != OP_CALLM && op != OP_CALL && op != OP_ITERC) || is_jumped_to(pt, pos))
+        if (2 * in_c > t->sum
+                    ? op > OP_ITERC || op == OP_CALLMT || op == OP_CALLT
+                    : (op != OP_CALLM && op != OP_CALL && op != OP_ITERC) || is_jumped_to(pt, pos))
                 return;
         w->frames[0].pc = pc - 4;
 }
@@ -75,7 +76,9 @@ static void sample(struct ls_thread *t, const struct ls_vm *vm, lua_State *L)
 {
         struct ls_sampler *s = t->sampler;
         struct ls_walk *w = &s->walks[s->current];
-        struct ls_moment m = { .vm = vm, .L = L, .whole = 1, .line_of = api_line, .jit_offset = LS_JIT_NO_OFFSET };
+        struct ls_moment m = {
+                .vm = vm, .L = L, .whole = 1, .line_of = api_line, .jit_offset = LS_JIT_NO_OFFSET
+        };
         struct ls_ticks ticks;
         int error;
 

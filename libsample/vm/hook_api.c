@@ -40,12 +40,14 @@ static uint32_t define(struct ls_thread *t, const struct lua_Debug *ar, const vo
 
         if (ar->what[0] != 'C') {
                 rec.kind = LS_FUNC_LUA;
-                rec.source_id = ls_source_id_text(t, ar->source, (uint32_t)strlen(ar->source), &loaded);
+                rec.source_id =
+                        ls_source_id_text(t, ar->source, (uint32_t)strlen(ar->source), &loaded);
                 if (!rec.source_id)
                         return 0;
                 rec.first_line = ar->linedefined > 0 ? (uint32_t)ar->linedefined : 0;
                 rec.last_line = ar->lastlinedefined > 0 ? (uint32_t)ar->lastlinedefined : 0;
-                rec.flags = (uint8_t)((rec.first_line == 0 ? LS_FUNCF_MAIN : 0) | (loaded ? LS_FUNCF_LOADED : 0));
+                rec.flags = (uint8_t)((rec.first_line == 0 ? LS_FUNCF_MAIN : 0) |
+                                      (loaded ? LS_FUNCF_LOADED : 0));
         }
         return ls_function_define(t, &rec, "");
 }
@@ -54,7 +56,8 @@ static uint32_t define(struct ls_thread *t, const struct lua_Debug *ar, const vo
 static uint32_t function_id(struct ls_thread *t, lua_State *L, const struct lua_Debug *ar)
 {
         const void *c_function = ar->what[0] == 'C' ? ls_lua.lua_tocfunction(L, -1) : NULL;
-        uint64_t key = ls_bytes_hash(ar->source, strlen(ar->source)) * 31 + (uint64_t)(uint32_t)ar->linedefined;
+        uint64_t key = ls_bytes_hash(ar->source, strlen(ar->source)) * 31 +
+                       (uint64_t)(uint32_t)ar->linedefined;
         struct known *k;
 
         if (ar->what[0] == 'C' && !c_function)

@@ -33,7 +33,8 @@ const char *ls_engine_attach(void)
         ls_vms_lock(&mask);
         ls_runtime_forget();            /* another LuaJIT may have taken the place of the one
                                          * before */
-        for (uint32_t i = 0; i < atomic_load(&ls_vms_used); i++) {      /* those of the process that forked this one */
+        for (uint32_t i = 0; i < atomic_load(&ls_vms_used);
+             i++) { /* those of the process that forked this one */
                 atomic_store(&ls_vms[i].global, NULL);
                 atomic_store(&ls_vms[i].taken, 0);
         }

@@ -34,8 +34,10 @@ static const char probe_source[] =
         "check(wrap(va), (ipairs({})))\n";
 
 /* Bytecode at known places. */
-static const char ops_source[] = "local t = {} t.a = function() end y = function() end for i = 1, 2 do end";
-static const char more_ops_source[] = "local a, b = ... local c = a local d = b.x local e = y return function() return a end";
+static const char ops_source[] =
+        "local t = {} t.a = function() end y = function() end for i = 1, 2 do end";
+static const char more_ops_source[] =
+        "local a, b = ... local c = a local d = b.x local e = y return function() return a end";
 
 #define GLOBAL_WORDS 160                /* of global_State that are searched: 1280 bytes */
 
@@ -81,7 +83,8 @@ static void check_frame(lua_State *L, int level, const struct ls_wframe *frame)
         if (ls_str_data(name) != ar.source || ls_str_len(name) != strlen(ar.source))
                 failed("the chunk name is not where it was expected");
         if (LS_READ(int32_t, pt, LS_PT_FIRSTLINE) != ar.linedefined ||
-            LS_READ(int32_t, pt, LS_PT_FIRSTLINE) + LS_READ(int32_t, pt, LS_PT_NUMLINE) != ar.lastlinedefined)
+            LS_READ(int32_t, pt, LS_PT_FIRSTLINE) + LS_READ(int32_t, pt, LS_PT_NUMLINE) !=
+                    ar.lastlinedefined)
                 failed("the line of a definition differs");
         if (!frame->pc || (int)ls_pt_line(pt, frame->pc) != ar.currentline)
                 failed("the current line differs");
@@ -107,8 +110,8 @@ static void check_resumer(const lua_State *L)
                 cf = prev;
         const lua_State *resumer = LS_READ(const lua_State *, cf, LS_CF_SIZE + LS_CF_L);
 
-        if (resumer != probe->main ||
-            (LS_READ(uintptr_t, resumer, LS_L_CFRAME) & ~(uintptr_t)3) != (uintptr_t)(cf + LS_CF_SIZE)) {
+        if (resumer != probe->main || (LS_READ(uintptr_t, resumer, LS_L_CFRAME) & ~(uintptr_t)3) !=
+                                              (uintptr_t)(cf + LS_CF_SIZE)) {
                 failed("the resumer of a coroutine is not where it was expected");
                 return;
         }
@@ -130,8 +133,10 @@ static int check(lua_State *L)
         probe->checks++;
         check_global(L);
         if (ls_lua.lua_gettop(L) == 2) {
-                ls_vm_facts.ffid_wrap_aux = LS_READ(uint8_t, ls_lua.lua_topointer(L, 1), LS_FN_FFID);
-                ls_vm_facts.ffid_ipairs_aux = LS_READ(uint8_t, ls_lua.lua_topointer(L, 2), LS_FN_FFID);
+                ls_vm_facts.ffid_wrap_aux =
+                        LS_READ(uint8_t, ls_lua.lua_topointer(L, 1), LS_FN_FFID);
+                ls_vm_facts.ffid_ipairs_aux =
+                        LS_READ(uint8_t, ls_lua.lua_topointer(L, 2), LS_FN_FFID);
         }
         if (L != probe->main)
                 check_resumer(L);
@@ -160,15 +165,20 @@ static void check_table(lua_State *L)
         ls_lua.lua_pushlstring(L, "value", 5);
         ls_lua.lua_setfield(L, -2, "key");
         const char *t = ls_lua.lua_topointer(L, -1);
-        uint32_t asize = LS_READ(uint32_t, t, LS_TAB_ASIZE), hmask = LS_READ(uint32_t, t, LS_TAB_HMASK), found = 0;
-        double three = asize > 3 ? LS_READ(double, LS_READ(const char *, t, LS_TAB_ARRAY), 3 * 8) : 0;
+        uint32_t asize = LS_READ(uint32_t, t, LS_TAB_ASIZE),
+                 hmask = LS_READ(uint32_t, t, LS_TAB_HMASK), found = 0;
+        double three = asize > 3 ? LS_READ(double, LS_READ(const char *, t, LS_TAB_ARRAY), 3 * 8)
+                                 : 0;
         const char *node = LS_READ(const char *, t, LS_TAB_NODE);
 
         for (uint32_t i = 0; hmask < 64 && i <= hmask; i++, node += LS_NODE_SIZE) {
-                uint64_t key = LS_READ(uint64_t, node, LS_NODE_KEY), val = LS_READ(uint64_t, node, LS_NODE_VAL);
+                uint64_t key = LS_READ(uint64_t, node, LS_NODE_KEY),
+                         val = LS_READ(uint64_t, node, LS_NODE_VAL);
 
-                if (ls_istype(key, LS_T_STR) && ls_istype(val, LS_T_STR) && ls_str_len(ls_gcptr(key)) == 3 &&
-                    !memcmp(ls_str_data(ls_gcptr(key)), "key", 3) && !memcmp(ls_str_data(ls_gcptr(val)), "value", 6))
+                if (ls_istype(key, LS_T_STR) && ls_istype(val, LS_T_STR) &&
+                    ls_str_len(ls_gcptr(key)) == 3 &&
+                    !memcmp(ls_str_data(ls_gcptr(key)), "key", 3) &&
+                    !memcmp(ls_str_data(ls_gcptr(val)), "value", 6))
                         found++;
         }
         if (asize != 5 || three != 103.0 || found != 1)
@@ -213,13 +223,16 @@ static void check_more_ops(lua_State *L)
         const char *child = NULL;
 
         for (uint32_t i = 0; i < LS_READ(uint32_t, pt, LS_PT_SIZEKGC); i++)
-                if (LS_READ(uint8_t, (const char *)(uintptr_t)k[-1 - (int64_t)i], LS_GC_TYPE) == LS_T_PROTO)
+                if (LS_READ(uint8_t, (const char *)(uintptr_t)k[-1 - (int64_t)i], LS_GC_TYPE) ==
+                    LS_T_PROTO)
                         child = (const char *)(uintptr_t)k[-1 - (int64_t)i];
         ls_vm_facts.op_mov = op_at(pt, 2);
         ls_vm_facts.op_tgets = op_at(pt, 3);
         ls_vm_facts.op_gget = op_at(pt, 4);
-        if (!child || op_at(pt, 5) != ls_vm_facts.op_fnew || LS_READ(uint8_t, child, LS_PT_SIZEUV) != 1 ||
-            LS_READ(uint32_t, pt, LS_PT_SIZEPT) < LS_PT_SIZE + 4 * LS_READ(uint32_t, pt, LS_PT_SIZEBC))
+        if (!child || op_at(pt, 5) != ls_vm_facts.op_fnew ||
+            LS_READ(uint8_t, child, LS_PT_SIZEUV) != 1 ||
+            LS_READ(uint32_t, pt, LS_PT_SIZEPT) <
+                    LS_PT_SIZE + 4 * LS_READ(uint32_t, pt, LS_PT_SIZEBC))
                 failed("bytecode is numbered differently");
         else
                 ls_vm_facts.op_uget = op_at(child, 1);
@@ -280,7 +293,8 @@ enum { GC_STOP = 0, GC_RESTART = 1, GC_COLLECT = 2, GC_COUNT = 3, GC_COUNTB = 4,
 
 static int counts_heap(lua_State *L)
 {
-        uint64_t kib = (uint64_t)ls_lua.lua_gc(L, GC_COUNT, 0), rest = (uint64_t)ls_lua.lua_gc(L, GC_COUNTB, 0);
+        uint64_t kib = (uint64_t)ls_lua.lua_gc(L, GC_COUNT, 0),
+                 rest = (uint64_t)ls_lua.lua_gc(L, GC_COUNTB, 0);
 
         return LS_READ(uint64_t, probe->global, LS_G_TOTAL) == (kib << 10) + rest;
 }
@@ -304,7 +318,8 @@ static void find_collector(lua_State *L)
         good = counts_heap(L) && collector_byte(LS_G_PHASE) == LS_GC_PAUSE;
         white = collector_byte(LS_G_WHITE) & LS_GC_WHITES;
         ls_lua.lua_gc(L, GC_COLLECT, 0);
-        good &= (white == 1 || white == 2) && (collector_byte(LS_G_WHITE) & LS_GC_WHITES) == (white ^ LS_GC_WHITES);
+        good &= (white == 1 || white == 2) &&
+                (collector_byte(LS_G_WHITE) & LS_GC_WHITES) == (white ^ LS_GC_WHITES);
         ls_lua.lua_createtable(L, 1000, 0);
         good &= counts_heap(L);
         ls_lua.lua_settop(L, -2);
@@ -312,7 +327,8 @@ static void find_collector(lua_State *L)
         stopped = LS_READ(uint64_t, probe->global, LS_G_THRESHOLD);
         ls_lua.lua_gc(L, GC_RESTART, 0);
         total = LS_READ(uint64_t, probe->global, LS_G_TOTAL);
-        good &= stopped > UINT64_C(1) << 40 && LS_READ(uint64_t, probe->global, LS_G_THRESHOLD) == total;
+        good &= stopped > UINT64_C(1) << 40 &&
+                LS_READ(uint64_t, probe->global, LS_G_THRESHOLD) == total;
         ls_lua.lua_gc(L, GC_STEP, 0);
         good &= collector_byte(LS_G_PHASE) == LS_GC_MARK;
         ls_vm_facts.collector = (uint8_t)good;
@@ -326,7 +342,9 @@ static void no_hook(lua_State *L, struct lua_Debug *ar)
 /* The two bytes that follow what is set with lua_sethook. */
 static void find_hookmask(lua_State *L)
 {
-        static const struct { uint8_t mask, dispatch; } steps[] = { { 1, 1 }, { 2, 2 }, { 4, 4 }, { 8, 4 }, { 3, 3 }, { 0, 0 } };
+        static const struct {
+                uint8_t mask, dispatch;
+        } steps[] = { { 1, 1 }, { 2, 2 }, { 4, 4 }, { 8, 4 }, { 3, 3 }, { 0, 0 } };
         uint8_t maybe[GLOBAL_WORDS * 8];
         unsigned found = 0;
 
@@ -381,26 +399,29 @@ static int read_builtins(lua_State *L)
 {
         static const char iterators[] = "return (string.gmatch('', ''))";
         const char *fn;
-        static const char open_hidden[] = "for _, name in ipairs({'ffi', 'jit.util', 'jit.profile'}) do\n"
-                                          "  local open = package.preload[name]\n"
-                                          "  if open then package.loaded[name] = open(name) end\n"
-                                          "end\n"
-                                          "local ffi, loaded = package.loaded.ffi, package.loaded\n"
-                                          "if not ffi then return end\n"
-                                          "loaded['ffi.clib'] = debug.getmetatable(ffi.C)\n"
-                                          "loaded['ffi.cdata'] = debug.getmetatable(ffi.new('int'))\n"
-                                          "return loaded['ffi.cdata'].__call\n";
+        static const char open_hidden[] =
+                "for _, name in ipairs({'ffi', 'jit.util', 'jit.profile'}) do\n"
+                "  local open = package.preload[name]\n"
+                "  if open then package.loaded[name] = open(name) end\n"
+                "end\n"
+                "local ffi, loaded = package.loaded.ffi, package.loaded\n"
+                "if not ffi then return end\n"
+                "loaded['ffi.clib'] = debug.getmetatable(ffi.C)\n"
+                "loaded['ffi.cdata'] = debug.getmetatable(ffi.new('int'))\n"
+                "return loaded['ffi.cdata'].__call\n";
 
         ls_lua.luaL_openlibs(L);
         ls_lua.lua_settop(L, 0);
-        if (!ls_lua.luaL_loadbuffer(L, open_hidden, sizeof open_hidden - 1, "=luasample") && !ls_lua.lua_pcall(L, 0, 1, 0) &&
-            (fn = ls_lua.lua_topointer(L, -1)) && LS_READ(uint8_t, fn, LS_GC_TYPE) == LS_T_FUNC &&
+        if (!ls_lua.luaL_loadbuffer(L, open_hidden, sizeof open_hidden - 1, "=luasample") &&
+            !ls_lua.lua_pcall(L, 0, 1, 0) && (fn = ls_lua.lua_topointer(L, -1)) &&
+            LS_READ(uint8_t, fn, LS_GC_TYPE) == LS_T_FUNC &&
             LS_READ(uint8_t, fn, LS_FN_FFID) > LS_FFID_C)
                 ls_vm_facts.ffid_ffi_call = LS_READ(uint8_t, fn, LS_FN_FFID);
         ls_names_builtins(L);
         ls_lua.lua_settop(L, 0);
-        if (!ls_lua.luaL_loadbuffer(L, iterators, sizeof iterators - 1, "=luasample") && !ls_lua.lua_pcall(L, 0, 1, 0) &&
-            (fn = ls_lua.lua_topointer(L, -1)) && LS_READ(uint8_t, fn, LS_GC_TYPE) == LS_T_FUNC)
+        if (!ls_lua.luaL_loadbuffer(L, iterators, sizeof iterators - 1, "=luasample") &&
+            !ls_lua.lua_pcall(L, 0, 1, 0) && (fn = ls_lua.lua_topointer(L, -1)) &&
+            LS_READ(uint8_t, fn, LS_GC_TYPE) == LS_T_FUNC)
                 ls_vm_facts.ffid_gmatch_aux = LS_READ(uint8_t, fn, LS_FN_FFID);
         ls_names_builtins(L);
         return 0;
@@ -480,17 +501,20 @@ static void find_cur_L(void)
 
 static int have_api(void)
 {
-        return ls_lua.luaL_newstate && ls_lua.lua_close && ls_lua.lua_pushcclosure && ls_lua.lua_pcall &&
-               ls_lua.luaL_loadbuffer && ls_lua.lua_getstack && ls_lua.lua_getinfo && ls_lua.lua_topointer &&
-               ls_lua.lua_getfield && ls_lua.lua_setfield && ls_lua.lua_createtable && ls_lua.lua_rawseti &&
-               ls_lua.lua_pushnumber && ls_lua.lua_pushlstring && ls_lua.lua_settop && ls_lua.lua_remove && ls_lua.lua_sethook &&
-               ls_lua.luaopen_base;
+        return ls_lua.luaL_newstate && ls_lua.lua_close && ls_lua.lua_pushcclosure &&
+               ls_lua.lua_pcall && ls_lua.luaL_loadbuffer && ls_lua.lua_getstack &&
+               ls_lua.lua_getinfo && ls_lua.lua_topointer && ls_lua.lua_getfield &&
+               ls_lua.lua_setfield && ls_lua.lua_createtable && ls_lua.lua_rawseti &&
+               ls_lua.lua_pushnumber && ls_lua.lua_pushlstring && ls_lua.lua_settop &&
+               ls_lua.lua_remove && ls_lua.lua_sethook && ls_lua.luaopen_base;
 }
 
 /* Closes the VM of the probe, which gives all its memory back: do such calls come to us? */
 static void close_and_watch(lua_State *L)
 {
-        const void *first = LS_READ(const void *, LS_READ(const char *, L, LS_L_GLREF), LS_G_ALLOCF), *alloc = NULL;
+        const void *first =
+                           LS_READ(const void *, LS_READ(const char *, L, LS_L_GLREF), LS_G_ALLOCF),
+                   *alloc = NULL;
         uint64_t unmaps = atomic_load(&ls_unmaps.begun);
         void *data;
 
@@ -527,7 +551,8 @@ void ls_vm_probe(void)
                 if (!state.why && ls_lua.luaL_openlibs)
                         ls_lua.lua_pcall(L, 0, 0, 0);
                 if (ls_jit_base_seen() && ls_jit_base_seen() != ls_vm_facts.jit_base_offset) {
-                        ls_vm_facts.why_no_walk = "the base of compiled code is not where it was expected";
+                        ls_vm_facts.why_no_walk =
+                                "the base of compiled code is not where it was expected";
                         ls_vm_facts.jit_base_offset = 0;
                 }
                 ls_vm_facts.traces_offset = ls_jit_traces_seen();

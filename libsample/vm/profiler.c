@@ -43,7 +43,8 @@ static uint32_t self_id(void)
 
 static void start(void)
 {
-        static const char *const modes[] = { [LS_SCOPE_LINE] = "li1000000", [LS_SCOPE_FUNCTION] = "fi1000000",
+        static const char *const modes[] = { [LS_SCOPE_LINE] = "li1000000",
+                                             [LS_SCOPE_FUNCTION] = "fi1000000",
                                              [LS_SCOPE_NONE] = "i1000000" };
 
         own.caught = NULL;
@@ -70,7 +71,8 @@ const char *ls_profiler_start(struct ls_vm *vm)
         if (!ls_lua.luaJIT_profile_start || !ls_lua.luaJIT_profile_stop)
                 return "this LuaJIT is built without the profiler (luaJIT_profile_start)";
         if (atomic_exchange(&claimed, 1))
-                return "the program has more than one Lua VM at a time, and LuaJIT's profiler serves one";
+                return "the program has more than one Lua VM at a time, and LuaJIT's profiler "
+                       "serves one";
         own.vm = vm;
         own.L = vm->main;
         own.global = vm->global;
@@ -114,7 +116,8 @@ void ls_profiler_stop(const struct ls_vm *vm)
 void ls_profiler_last_words(void)
 {
         if (atomic_exchange(&starts_refused, 0))
-                ls_agent_notice("a Lua VM of another thread asked for LuaJIT's profiler, which this recording had: it got "
+                ls_agent_notice("a Lua VM of another thread asked for LuaJIT's profiler, which "
+                                "this recording had: it got "
                                 "no samples");
 }
 
@@ -151,11 +154,13 @@ void ls_profiler_vm_closed(lua_State *L)
  * process, so ours stops first, also when another VM asks. Not for one in another thread: to stop
  * ours means to flush the compiled code that its VM may be running; then LuaJIT ignores the
  * start. */
-void ls_engine_app_profile_start(lua_State *L, const char *mode, void (*cb)(void *, lua_State *, int, int), void *data)
+void ls_engine_app_profile_start(lua_State *L, const char *mode,
+                                 void (*cb)(void *, lua_State *, int, int), void *data)
 {
         struct ls_thread *t = ls_thread_self();
 
-        if (own.vm && !own.app_active && self_id() != own.thread_id && ls_vm_identity(L) != own.global) {
+        if (own.vm && !own.app_active && self_id() != own.thread_id &&
+            ls_vm_identity(L) != own.global) {
                 atomic_fetch_add(&starts_refused, 1);
         } else if (own.vm && !own.app_active) {
                 if (t)

@@ -26,7 +26,8 @@ void ls_profiler_last_words(void);
 /* The program itself calls luaJIT_profile_start / _stop: these replace the calls. They use
  * ls_lua's members luaJIT_profile_start / _stop, which then must be the originals behind the
  * patch (relocated entries). */
-void ls_engine_app_profile_start(lua_State *L, const char *mode, void (*cb)(void *, lua_State *, int, int), void *data);
+void ls_engine_app_profile_start(lua_State *L, const char *mode,
+                                 void (*cb)(void *, lua_State *, int, int), void *data);
 void ls_engine_app_profile_stop(lua_State *L);
 /* LuaJIT's stop in a process that is no longer recorded, such as a forked child. */
 void ls_engine_child_profile_stop(lua_State *L);

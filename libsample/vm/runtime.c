@@ -27,10 +27,17 @@ static void publish_view(void)
         size_t size;
 
         view = (struct ls_view){
-                .size = sizeof view, .vm_size = sizeof(struct ls_vm), .facts_size = sizeof ls_vm_facts,
-                .thread_size = sizeof(struct ls_thread), .facts = &ls_vm_facts, .vms = ls_vms, .vms_used = &ls_vms_used,
-                .vms_closed = &ls_vms_closed, .jit_functions = ls_jit_functions,
-                .builtins = (const char (*)[40])ls_builtin_table(&size), .interposed = ls_interposed,
+                .size = sizeof view,
+                .vm_size = sizeof(struct ls_vm),
+                .facts_size = sizeof ls_vm_facts,
+                .thread_size = sizeof(struct ls_thread),
+                .facts = &ls_vm_facts,
+                .vms = ls_vms,
+                .vms_used = &ls_vms_used,
+                .vms_closed = &ls_vms_closed,
+                .jit_functions = ls_jit_functions,
+                .builtins = (const char(*)[40])ls_builtin_table(&size),
+                .interposed = ls_interposed,
         };
         atomic_store(&ls_agent.shm->view, (uintptr_t)&view);
 }
@@ -41,7 +48,8 @@ void ls_runtime_refuse(const char *why)
         static const char *said;
 
         if (said != why)
-                ls_agent_notice("the Lua VM in %s is not sampled: %s", ls_lua.path ? ls_lua.path : "the program", why);
+                ls_agent_notice("the Lua VM in %s is not sampled: %s",
+                                ls_lua.path ? ls_lua.path : "the program", why);
         said = why;
         if (!atomic_load(&ls_agent.shm->nvms))
                 ls_runtime_set_state(LS_AGENT_REFUSED);
@@ -50,8 +58,8 @@ void ls_runtime_refuse(const char *why)
 /* 1 when samples can be had through the API alone. */
 int ls_runtime_has_profiler_api(void)
 {
-        return ls_lua.luaJIT_profile_start && ls_lua.luaJIT_profile_stop && ls_lua.lua_getstack && ls_lua.lua_getinfo &&
-               ls_lua.lua_settop && ls_lua.lua_tocfunction;
+        return ls_lua.luaJIT_profile_start && ls_lua.luaJIT_profile_stop && ls_lua.lua_getstack &&
+               ls_lua.lua_getinfo && ls_lua.lua_settop && ls_lua.lua_tocfunction;
 }
 
 static int probed;
@@ -59,7 +67,8 @@ static int probed;
 void ls_runtime_describe(void)
 {
         snprintf(ls_agent.shm->runtime, sizeof ls_agent.shm->runtime, "%s", ls_vm_facts.version);
-        snprintf(ls_agent.shm->runtime_path, sizeof ls_agent.shm->runtime_path, "%s", ls_lua.path ? ls_lua.path : "");
+        snprintf(ls_agent.shm->runtime_path, sizeof ls_agent.shm->runtime_path, "%s",
+                 ls_lua.path ? ls_lua.path : "");
         if (ls_vm_facts.ok)
                 publish_view();
 }

@@ -31,6 +31,7 @@ struct ls_probe_answer {
         char builtins[256][40];
         char why[120];                  /* the check that failed */
 };
-#define LS_PROBE_VARIABLE "LUASAMPLE_PROBE"     /* a descriptor: the agent answers there, and ends the process */
+#define LS_PROBE_VARIABLE                                                                          \
+        "LUASAMPLE_PROBE" /* a descriptor: the agent answers there, and ends the process */
 
 #endif

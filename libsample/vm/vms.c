@@ -58,7 +58,7 @@ void ls_vms_send(struct ls_thread *t, const struct ls_vm *v)
 }
 
 #define NAP_NS 50000
-#define NAPS 40000                      /* 2 s at least: a thread that is stopped in its handler is not waited for */
+#define NAPS 40000 /* 2 s at least: a thread that is stopped in its handler is not waited for */
 
 /* Until no handler that looked at the VM before still reads it. Handlers are short, but their
  * thread may have lost its CPU: it may have to wait until this one sleeps. */

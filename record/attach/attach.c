@@ -25,11 +25,13 @@
 #include "record/process/proc.h"
 #include "record/process/thread_ids.h"
 
-#define LOOK_NS 100000                  /* between two looks at what the thread in the program does */
+#define LOOK_NS 100000 /* between two looks at what the thread in the program does */
 #define FILES_NS 2000000000ull          /* for it to begin */
-#define LOAD_NS 20000000000ull          /* for the agent to be there: the loader may be at work, the machine slow */
+#define LOAD_NS                                                                                    \
+        20000000000ull /* for the agent to be there: the loader may be at work, the machine slow */
 #define LEAVE_NS 5000000000ull
-#define GIVE_UP_LOOKS 450               /* of the thread at go, from LOOK_NS to 0.1 s apart, 7 s: when the recorder dies */
+#define GIVE_UP_LOOKS                                                                              \
+        450 /* of the thread at go, from LOOK_NS to 0.1 s apart, 7 s: when the recorder dies */
 
 static void moment(void)
 {
@@ -69,10 +71,14 @@ static uint64_t symbol_beside(const struct ls_subject *t, const char *name, cons
  * they alone have: others may have functions of these names, as the agent does. */
 static int find_functions(struct ls_subject *t)
 {
-        static const struct { const char *name, *beside; size_t at; } functions[] = {
-                { "pthread_create", "__pthread_get_minstack", offsetof(struct ls_attach, pthread_create) },
-                { "pthread_detach", "__pthread_get_minstack", offsetof(struct ls_attach, pthread_detach) },
-                { "pthread_self", "__pthread_get_minstack", offsetof(struct ls_attach, pthread_self) },
+        static const struct { const char *name, *beside; size_t at;
+        } functions[] = {
+                { "pthread_create", "__pthread_get_minstack",
+                  offsetof(struct ls_attach, pthread_create) },
+                { "pthread_detach", "__pthread_get_minstack",
+                  offsetof(struct ls_attach, pthread_detach) },
+                { "pthread_self", "__pthread_get_minstack",
+                  offsetof(struct ls_attach, pthread_self) },
                 { "dlopen", "_dlfcn_hook", offsetof(struct ls_attach, dlopen) },
                 { "dlsym", "_dlfcn_hook", offsetof(struct ls_attach, dlsym) },
                 { "dlerror", "_dlfcn_hook", offsetof(struct ls_attach, dlerror) },
@@ -90,8 +96,10 @@ static int find_functions(struct ls_subject *t)
                 if (!at)
                         at = symbol_beside(t, functions[i].name, functions[i].beside);
                 if (!at && functions[i].at != offsetof(struct ls_attach, dlerror)) {
-                        ls_error("cannot attach to %d (%s): its C library has no %s; before glibc 2.34 only a program that has loaded "
-                                 "libpthread can be attached to", (int)t->pid, t->name, functions[i].name);
+                        ls_error("cannot attach to %d (%s): its C library has no %s; before glibc "
+                                 "2.34 only a program that has loaded "
+                                 "libpthread can be attached to",
+                                 (int)t->pid, t->name, functions[i].name);
                         return -ENOSYS;
                 }
                 memcpy((char *)&t->inject.page + functions[i].at, &at, sizeof(at));
@@ -120,8 +128,10 @@ static int say_gone(const struct ls_subject *t)
         uint8_t byte;
 
         if (ls_remote_read(&t->modules, t->modules.m[0].base, &byte, 1) == 0)
-                ls_error("cannot attach to %d (%s): the thread made in it has waited for luasample in vain; this machine is "
-                         "too busy, try again later", (int)t->pid, t->name);
+                ls_error("cannot attach to %d (%s): the thread made in it has waited for luasample "
+                         "in vain; this machine is "
+                         "too busy, try again later",
+                         (int)t->pid, t->name);
         else
                 ls_error("cannot attach to %d (%s): it has ended", (int)t->pid, t->name);
         return -ESRCH;
@@ -132,7 +142,8 @@ static int say(const struct ls_subject *t, int err, const char *what)
         if (err == -EPERM || err == -EACCES)
                 ls_subject_not_permitted(t);
         else
-                ls_error("cannot attach to %d (%s): %s: %s", (int)t->pid, t->name, what, strerror(-err));
+                ls_error("cannot attach to %d (%s): %s: %s", (int)t->pid, t->name, what,
+                         strerror(-err));
         return err;
 }
 
@@ -146,8 +157,12 @@ static int wait_for_files(struct ls_subject *t)
                 if (read_page(t, a) < 0)
                         return say_gone(t);
                 if (a->state == LS_ATTACH_FILES)
-                        return a->fd_memory < 0 ? say(t, a->fd_memory, "it may make no memory file (memfd_create)") :
-                               a->fd_agent < 0 && !t->entry ? say(t, a->fd_agent, "it may make no memory file (memfd_create)") : 0;
+                        return a->fd_memory < 0 ? say(t, a->fd_memory,
+                                                      "it may make no memory file (memfd_create)")
+                               : a->fd_agent < 0 && !t->entry
+                                       ? say(t, a->fd_agent,
+                                             "it may make no memory file (memfd_create)")
+                                       : 0;
                 if (a->result)
                         return say(t, -ENOMEM, "memory may not be made executable in it");
                 if (a->created > 0)
@@ -167,7 +182,8 @@ static int is_new_memory_file(const struct ls_subject *t, int seen)
         struct stat its, ours;
 
         is = own >= 0 && fstat(own, &ours) == 0 && fstat(seen, &its) == 0 && S_ISREG(its.st_mode) &&
-             its.st_dev == ours.st_dev && its.st_nlink == 0 && its.st_uid == t->uid && its.st_size == 0;
+             its.st_dev == ours.st_dev && its.st_nlink == 0 && its.st_uid == t->uid &&
+             its.st_size == 0;
         if (own >= 0)
                 close(own);
         return is;
@@ -200,8 +216,10 @@ static int say_not_its(struct ls_subject *t, int err)
 {
         if (err != -EBADF)
                 return say(t, err, "its memory file cannot be opened");
-        ls_error("cannot attach to %d (%s): it names another file than the memory file that was to be made in it: its code is not "
-                 "what it seems", (int)t->pid, t->name);
+        ls_error("cannot attach to %d (%s): it names another file than the memory file that was to "
+                 "be made in it: its code is not "
+                 "what it seems",
+                 (int)t->pid, t->name);
         return err;
 }
 
@@ -304,11 +322,13 @@ static int say_refused(const struct ls_subject *t)
         int err = in->refused_error;
 
         if (!strcmp(in->refused, "clone") && err == -EAGAIN)
-                ls_error("cannot attach to %d (%s): it may have no more threads: raise its limit of processes (RLIMIT_NPROC) or "
-                         "that of its control group (pids.max)", (int)t->pid, t->name);
+                ls_error("cannot attach to %d (%s): it may have no more threads: raise its limit "
+                         "of processes (RLIMIT_NPROC) or "
+                         "that of its control group (pids.max)",
+                         (int)t->pid, t->name);
         else
-                ls_error("cannot attach to %d (%s): its system call %s is refused: %s", (int)t->pid, t->name, in->refused,
-                         strerror(-err));
+                ls_error("cannot attach to %d (%s): its system call %s is refused: %s", (int)t->pid,
+                         t->name, in->refused, strerror(-err));
         return err;
 }
 
@@ -319,11 +339,14 @@ static int say_not_begun(const struct ls_subject *t, int err)
         if (err == -EREMOTEIO)
                 return say_refused(t);
         if (err == -EALREADY)
-                ls_error("%d (%s) is stopped: continue it first (kill -CONT %d)", pid, t->name, pid);
+                ls_error("%d (%s) is stopped: continue it first (kill -CONT %d)", pid, t->name,
+                         pid);
         else if (err == -EBUSY)
                 ls_error("%d (%s) is traced by another process: end that first", pid, t->name);
         else if (err == -ETIMEDOUT)
-                ls_error("cannot attach to %d (%s): its thread does not leave the kernel; try again later", pid, t->name);
+                ls_error("cannot attach to %d (%s): its thread does not leave the kernel; try "
+                         "again later",
+                         pid, t->name);
         else if (err == -ESTALE)
                 ls_error("cannot attach to %d (%s): it has begun another program", pid, t->name);
         else if (err == -ESRCH)
@@ -351,8 +374,8 @@ static int begin_thread(struct ls_subject *t)
         return err;
 }
 
-static int hand_over(struct ls_subject *t, const char *agent_path, struct ls_memory *m, const struct ls_record_options *o,
-                     int (*prepared)(void *ctx), void *ctx)
+static int hand_over(struct ls_subject *t, const char *agent_path, struct ls_memory *m,
+                     const struct ls_record_options *o, int (*prepared)(void *ctx), void *ctx)
 {
         struct ls_attach *a = &t->inject.page;
         int err = fill_agent(t, agent_path), fd;
@@ -381,8 +404,8 @@ static int hand_over(struct ls_subject *t, const char *agent_path, struct ls_mem
         return ls_remote_write(&t->modules, t->inject.page_at, a, sizeof(*a)) < 0 ? say_gone(t) : 0;
 }
 
-int ls_attach_begin(struct ls_subject *t, const char *agent_path, struct ls_memory *m, const struct ls_record_options *o,
-                    int (*prepared)(void *ctx), void *ctx)
+int ls_attach_begin(struct ls_subject *t, const char *agent_path, struct ls_memory *m,
+                    const struct ls_record_options *o, int (*prepared)(void *ctx), void *ctx)
 {
         int err = begin_thread(t);
 

@@ -8,8 +8,8 @@
 /* Brings the agent in; makes and fills the memory, and waits until the agent looked around.
  * Prints why when it fails. Returns 0 or -errno. prepared: called when the memory is there and
  * the agent does not have it yet. */
-int ls_attach_begin(struct ls_subject *t, const char *agent_path, struct ls_memory *m, const struct ls_record_options *o,
-                    int (*prepared)(void *ctx), void *ctx);
+int ls_attach_begin(struct ls_subject *t, const char *agent_path, struct ls_memory *m,
+                    const struct ls_record_options *o, int (*prepared)(void *ctx), void *ctx);
 /* Asks the agent to go, should it come up yet. No tick may be sent any more: it takes its
  * handler away. */
 void ls_attach_give_up(struct ls_memory *m);

@@ -31,9 +31,11 @@ static pid_t find(pid_t parent, uid_t uid, const struct ls_memory *m, pid_t inne
                 return is_one(inner, parent, uid, m->fd) ? inner : 0;
         dir = opendir("/proc");
         while (dir && !found && (e = readdir(dir))) {
-                pid_t pid = isdigit((unsigned char)*e->d_name) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
+                pid_t pid = isdigit((unsigned char)*e->d_name) ? (pid_t)strtol(e->d_name, NULL, 10)
+                                                               : 0;
 
-                if (pid > 0 && ls_thread_inner_id(pid, pid) == inner && is_one(pid, parent, uid, m->fd))
+                if (pid > 0 && ls_thread_inner_id(pid, pid) == inner &&
+                    is_one(pid, parent, uid, m->fd))
                         found = pid;
         }
         if (dir)

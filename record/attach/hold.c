@@ -22,11 +22,11 @@
 #include "record/process/proc.h"
 #include "record/process/thread_ids.h"
 
-#define TRIES 500                       /* a ms each: a thread leaves some instructions when it gets a processor */
-#define LOOKS_NS 2500000000ull          /* for all to have got one; the agent waits a little longer */
+#define TRIES 500 /* a ms each: a thread leaves some instructions when it gets a processor */
+#define LOOKS_NS 2500000000ull /* for all to have got one; the agent waits a little longer */
 #define ASK_NS   1000000000ull          /* for the agent to close the entries */
 #define CLAIM_NS 200000000ull           /* to see that threads are stopped */
-#define STORE_NS 5000000000ull          /* for its stores; it needs some us unless it gets no processor */
+#define STORE_NS 5000000000ull /* for its stores; it needs some us unless it gets no processor */
 #define PASSES 20
 #define CHILD_NS 10000000ull            /* for a child that was being made */
 #define DEPTH 3u                        /* of children's children */
@@ -62,7 +62,8 @@ static int all_closed(const struct ranges *ranges)
 
 /* Returns 1 when thread i was seen outside or has ended, 0 = not yet, or -errno. It does not stand
  * then, but may be asked to. */
-static int look_at_one(struct ls_stop *s, unsigned i, const struct ranges *ranges, uint64_t *ret_longest_ns)
+static int look_at_one(struct ls_stop *s, unsigned i, const struct ranges *ranges,
+                       uint64_t *ret_longest_ns)
 {
         struct ls_stopped *t = &s->threads[i];
         int err = ls_stop_ask(s, i), stands = err ? err : ls_stop_stands(s, i, 0);
@@ -145,12 +146,14 @@ static void wait_for_stores(struct ls_shm *shm)
                 else if (passed > STORE_NS)
                         break;
                 else
-                        syscall(SYS_futex, &shm->hold, FUTEX_WAIT, (uint32_t)state, &moment, NULL, 0);
+                        syscall(SYS_futex, &shm->hold, FUTEX_WAIT, (uint32_t)state, &moment, NULL,
+                                0);
         }
 }
 
 /* Returns 0 when no thread is inside, and those that have to be are stopped. */
-static int hold(struct ls_stop *s, pid_t pid, pid_t agent, const struct ranges *ranges, uint64_t *ret_longest_ns)
+static int hold(struct ls_stop *s, pid_t pid, pid_t agent, const struct ranges *ranges,
+                uint64_t *ret_longest_ns)
 {
         const struct timespec moment = { 0, 1000000 };
         int err = -EAGAIN;
@@ -176,7 +179,8 @@ static int is_asked(struct ls_shm *shm)
         uint64_t start = ls_clock_ns(CLOCK_MONOTONIC);
 
         answer(shm, LS_HOLD_WANTED, LS_HOLD_READY);
-        while (atomic_load(&shm->hold) == LS_HOLD_READY && ls_clock_ns(CLOCK_MONOTONIC) - start < ASK_NS)
+        while (atomic_load(&shm->hold) == LS_HOLD_READY &&
+               ls_clock_ns(CLOCK_MONOTONIC) - start < ASK_NS)
                 syscall(SYS_futex, &shm->hold, FUTEX_WAIT, LS_HOLD_READY, &moment, NULL, 0);
         answer(shm, LS_HOLD_READY, LS_HOLD_REFUSED);
         return atomic_load(&shm->hold) == LS_HOLD_ASKED;
@@ -192,7 +196,8 @@ static void open_in(pid_t pid, int memory_fd, const struct ranges *ranges)
         for (unsigned k = 0; fd >= 0 && k < ranges->n; k++) {
                 const struct ls_hold_range *r = &ranges->r[k];
 
-                if (!r->closed || r->at > INT64_MAX || pread(fd, now, 2, (off_t)r->at) != 2 || memcmp(now, loop, 2))
+                if (!r->closed || r->at > INT64_MAX || pread(fd, now, 2, (off_t)r->at) != 2 ||
+                    memcmp(now, loop, 2))
                         continue;
                 if (!known && !ls_member_has(pid, memory_fd))
                         break;

@@ -36,12 +36,15 @@
 
 #define PAGE 4096u
 #define STACK_SIZE (64u << 10)
-#define TLS_SIZE (1u << 20)             /* below the thread pointer: the C library's and the program's own; never touched but in part */
+#define TLS_SIZE                                                                                   \
+        (1u                                                                                        \
+         << 20) /* below the thread pointer: the C library's and the program's own; never touched but in part */
 #define TCB_SIZE (16u << 10)            /* from it on */
 #define REGION_SIZE (2 * PAGE + STACK_SIZE + TLS_SIZE + TCB_SIZE)
 #define STACK_AT (2 * PAGE)
 #define TCB_AT (STACK_AT + STACK_SIZE + TLS_SIZE)
-#define TCB_HEAD 0x40u                  /* what is copied of the program's own thread: guards of the stack and of pointers */
+#define TCB_HEAD                                                                                   \
+        0x40u /* what is copied of the program's own thread: guards of the stack and of pointers */
 #define TID_FROM 0x40u                  /* where its thread id is looked for */
 #define TID_TO 0x800u
 #define OTHERS_NS 1000000000ull         /* for another recorder to be through with the program */
@@ -152,7 +155,8 @@ static uint64_t mask_of_all(void)
 
 /* Has the thread make a system call at this place of the way, with rbx = data. Returns 0 with its
  * result, or -errno. */
-static int call_kernel(struct victim *v, uint64_t at, uint64_t data, long nr, const uint64_t args[6], int64_t *ret)
+static int call_kernel(struct victim *v, uint64_t at, uint64_t data, long nr,
+                       const uint64_t args[6], int64_t *ret)
 {
         struct user_regs_struct r = v->saved;
         uint64_t all = mask_of_all();
@@ -243,11 +247,13 @@ static int fill_region(struct victim *v, uint32_t carrier)
         if (err == 0)
                 err = write_there(in, tid_at, &carrier, sizeof(carrier));
         if (err == 0)
-                err = write_there(in, in->region, ls_attach_stub, (size_t)(ls_attach_stub_end - ls_attach_stub));
+                err = write_there(in, in->region, ls_attach_stub,
+                                  (size_t)(ls_attach_stub_end - ls_attach_stub));
         if (err == 0)
                 err = write_there(in, in->page_at, &in->page, sizeof(in->page));
         if (err == 0)
-                err = write_there(in, in->page_at + offsetof(struct ls_attach, begin), &begin, sizeof(begin));
+                err = write_there(in, in->page_at + offsetof(struct ls_attach, begin), &begin,
+                                  sizeof(begin));
         return err;
 }
 
@@ -261,7 +267,12 @@ static int refused(struct victim *v, const char *call, int64_t result)
 
 static int map_region(struct victim *v)
 {
-        const uint64_t map[6] = { 0, REGION_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, ~0ull, 0 };
+        const uint64_t map[6] = { 0,
+                                  REGION_SIZE,
+                                  PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                                  ~0ull,
+                                  0 };
         int64_t at;
         int err = call_kernel(v, ls_way_map(&v->in->way), v->saved.rbx, SYS_mmap, map, &at);
 
@@ -276,12 +287,14 @@ static int map_region(struct victim *v)
 /* Begins the first thread. Returns its id as it knows itself, or -errno. */
 static int clone_thread(struct victim *v)
 {
-        const uint64_t flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-                               CLONE_SETTLS | CLONE_CHILD_CLEARTID;
+        const uint64_t flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                               CLONE_SYSVSEM | CLONE_SETTLS | CLONE_CHILD_CLEARTID;
         const uint64_t tcb = v->region + TCB_AT;
-        const uint64_t clone[6] = { flags, v->region + STACK_AT + STACK_SIZE - 64, 0, tcb + v->tid_offset, tcb };
+        const uint64_t clone[6] = { flags, v->region + STACK_AT + STACK_SIZE - 64, 0,
+                                    tcb + v->tid_offset, tcb };
         int64_t tid;
-        int err = call_kernel(v, ls_way_clone(&v->in->way), v->region + PAGE, SYS_clone, clone, &tid);
+        int err =
+                call_kernel(v, ls_way_clone(&v->in->way), v->region + PAGE, SYS_clone, clone, &tid);
 
         if (err < 0)
                 return err;
@@ -293,7 +306,8 @@ static void unmap_region(struct victim *v)
         const uint64_t unmap[6] = { v->region, REGION_SIZE };
         int64_t r;
 
-        if (call_kernel(v, ls_way_unmap(&v->in->way), v->saved.rbx, SYS_munmap, unmap, &r) == 0 && r == 0)
+        if (call_kernel(v, ls_way_unmap(&v->in->way), v->saved.rbx, SYS_munmap, unmap, &r) == 0 &&
+            r == 0)
                 v->region = 0;
 }
 
@@ -322,7 +336,8 @@ static void drop_own_fault(struct victim *v)
 {
         siginfo_t si;
 
-        if (v->signal && v->in_way && ptrace(PTRACE_GETSIGINFO, v->tid, NULL, &si) == 0 && si.si_code > 0) {
+        if (v->signal && v->in_way && ptrace(PTRACE_GETSIGINFO, v->tid, NULL, &si) == 0 &&
+            si.si_code > 0) {
                 refused(v, v->region ? "clone" : "mmap", -EPERM);
                 v->signal = 0;
         }
@@ -366,7 +381,8 @@ static int use(struct victim *v)
         err = ls_way_write(&v->in->way, v->tid, &v->saved, v->mask, REGION_SIZE);
         if (err < 0)
                 return err;
-        if (ls_remote_read(v->in->modules, v->saved.fs_base, v->own, sizeof(v->own)) < 0 || !(v->tid_offset = find_tid(v)))
+        if (ls_remote_read(v->in->modules, v->saved.fs_base, v->own, sizeof(v->own)) < 0 ||
+            !(v->tid_offset = find_tid(v)))
                 return -ENOEXEC;
         err = begin_thread(v);
         give_back(v);
@@ -379,7 +395,8 @@ static uint64_t queued_ns(int schedstat)
         char text[64] = "";
         unsigned long long run, wait = 0;
 
-        if (schedstat < 0 || pread(schedstat, text, sizeof(text) - 1, 0) <= 0 || sscanf(text, "%llu %llu", &run, &wait) != 2)
+        if (schedstat < 0 || pread(schedstat, text, sizeof(text) - 1, 0) <= 0 ||
+            sscanf(text, "%llu %llu", &run, &wait) != 2)
                 return 0;
         return wait;
 }
@@ -516,10 +533,12 @@ void ls_inject_end(struct ls_inject *in, int failed)
                 struct ls_attach a;
 
                 /* Both threads are ours, and the region with them, as long as its page says so. */
-                if (carrier_is_there(in) || (ls_remote_read(in->modules, in->page_at, &a, sizeof(a)) == 0 &&
-                                             a.magic == LS_ATTACH_MAGIC && a.region == in->region)) {
-                        ls_remote_write(in->modules, in->page_at, &leave, sizeof(leave));       /* go */
-                        ls_remote_write(in->modules, in->page_at + offsetof(struct ls_attach, begin), &leave,
+                if (carrier_is_there(in) ||
+                    (ls_remote_read(in->modules, in->page_at, &a, sizeof(a)) == 0 &&
+                     a.magic == LS_ATTACH_MAGIC && a.region == in->region)) {
+                        ls_remote_write(in->modules, in->page_at, &leave, sizeof(leave)); /* go */
+                        ls_remote_write(in->modules,
+                                        in->page_at + offsetof(struct ls_attach, begin), &leave,
                                         sizeof(leave));
                 }
                 while (carrier_is_there(in) && ls_clock_ns(CLOCK_MONOTONIC) - start < LEAVE_NS)

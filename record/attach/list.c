@@ -23,7 +23,8 @@ static int add(struct list *l, pid_t pid)
                 if (l->pids[i] == pid)
                         return 0;
         if (l->n == LS_ATTACH_MOST) {
-                ls_error("more than %u processes cannot be recorded at once; name fewer", LS_ATTACH_MOST);
+                ls_error("more than %u processes cannot be recorded at once; name fewer",
+                         LS_ATTACH_MOST);
                 return -E2BIG;
         }
         l->pids[l->n++] = pid;
@@ -84,7 +85,9 @@ static int add_named(struct list *l, const char *name)
         int err = 0;
 
         while (dir && err == 0 && (e = readdir(dir))) {
-                pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
+                pid_t pid = isdigit((unsigned char)e->d_name[0])
+                                    ? (pid_t)strtol(e->d_name, NULL, 10)
+                                    : 0;
 
                 if (pid > 0 && pid != getpid() && is_named(pid, name))
                         err = add(l, pid);
@@ -100,7 +103,8 @@ static int add_named(struct list *l, const char *name)
 
 static FILE *open_procs(const char *group)
 {
-        static const char *const roots[] = { "/sys/fs/cgroup/", "/sys/fs/cgroup/unified/", "/sys/fs/cgroup/systemd/" };
+        static const char *const roots[] = { "/sys/fs/cgroup/", "/sys/fs/cgroup/unified/",
+                                             "/sys/fs/cgroup/systemd/" };
         char path[PATH_MAX];
         FILE *f = NULL;
 
@@ -122,7 +126,8 @@ static int add_cgroup(struct list *l, const char *group)
         FILE *f = open_procs(group);
 
         if (!f) {
-                ls_error("--cgroup %s: %s; give the path below /sys/fs/cgroup", group, strerror(errno));
+                ls_error("--cgroup %s: %s; give the path below /sys/fs/cgroup", group,
+                         strerror(errno));
                 return -ENOENT;
         }
         while (err == 0 && fscanf(f, "%d", &pid) == 1)

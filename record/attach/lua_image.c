@@ -29,7 +29,9 @@ static int parse(const char *line, struct mapped *m)
         int at = 0;
 
         m->path[0] = 0;
-        if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %n", &m->low, &m->high, m->rights, &m->offset, &at) < 4 || !at)
+        if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %n", &m->low, &m->high, m->rights, &m->offset,
+                   &at) < 4 ||
+            !at)
                 return -EINVAL;
         snprintf(m->path, sizeof(m->path), "%s", line + at);
         m->path[strcspn(m->path, "\n")] = 0;
@@ -69,17 +71,21 @@ static int is_luajit(const struct ls_object *o)
 static int ask(struct ls_worker *w, int memory, int file, uint64_t start, struct ls_object *ret)
 {
         struct ls_object in_file;
-        int err = memory >= 0 ? ls_worker_loaded(w, memory, start, ret) : ls_worker_image(w, file, ret);
+        int err = memory >= 0 ? ls_worker_loaded(w, memory, start, ret)
+                              : ls_worker_image(w, file, ret);
 
         if (!err && memory < 0)
                 ret->bias = start - ret->bias;
-        else if (!err && is_lua(ret) && !is_luajit(ret) && ls_worker_image(w, file, &in_file) == 0 && is_luajit(&in_file))
-                ret->symbols[ls_object_symbol("luaJIT_setmode")] = 1;   /* it is there without its symbol */
+        else if (!err && is_lua(ret) && !is_luajit(ret) &&
+                 ls_worker_image(w, file, &in_file) == 0 && is_luajit(&in_file))
+                ret->symbols[ls_object_symbol("luaJIT_setmode")] =
+                        1; /* it is there without its symbol */
         return err;
 }
 
 /* Whether it holds the LuaJIT. Returns 1 and keeps its file open in ret. */
-static int look_at(pid_t pid, struct ls_worker *w, int memory, const struct mapped *m, uint64_t start, struct ls_lua_image *ret)
+static int look_at(pid_t pid, struct ls_worker *w, int memory, const struct mapped *m,
+                   uint64_t start, struct ls_lua_image *ret)
 {
         struct ls_object object;
         int seen = see_mapped(pid, m), found = 0;
@@ -162,7 +168,8 @@ static int wait_for(pid_t child)
 
 /* With whose rights code of the file may run. A core's says nothing that could be believed of who
  * it was. */
-static int choose_rights(const struct ls_lua_image *image, pid_t pid, int trust, struct ls_rights *ret)
+static int choose_rights(const struct ls_lua_image *image, pid_t pid, int trust,
+                         struct ls_rights *ret)
 {
         struct stat st;
         int err;
@@ -200,12 +207,18 @@ static int open_root(const struct ls_lua_image *image, pid_t pid, struct ls_righ
         return -1;
 }
 
-static pid_t start_probe(const struct ls_lua_image *image, pid_t pid, struct ls_rights *r, int agent, int answer)
+static pid_t start_probe(const struct ls_lua_image *image, pid_t pid, struct ls_rights *r,
+                         int agent, int answer)
 {
         const int fds[] = { image->fd, agent, answer, open_root(image, pid, r) };
         char uid[16], gid[16];
-        const char *argv[] = { LS_WORKER_ARGV0, "probe", uid, gid, image->is_program ? "program" : "library",
-                               fds[3] >= 0 ? "root" : "-", NULL };
+        const char *argv[] = { LS_WORKER_ARGV0,
+                               "probe",
+                               uid,
+                               gid,
+                               image->is_program ? "program" : "library",
+                               fds[3] >= 0 ? "root" : "-",
+                               NULL };
         pid_t child;
 
         snprintf(uid, sizeof(uid), "%u", (unsigned)r->uid);

@@ -36,7 +36,8 @@ void ls_remote_string(const struct ls_modules *ms, uint64_t address, char *to, s
         to[n] = 0;
 }
 
-static int add(struct ls_modules *ms, uint64_t base, const char *path, const struct ls_object *object)
+static int add(struct ls_modules *ms, uint64_t base, const char *path,
+               const struct ls_object *object)
 {
         struct ls_module *m;
 
@@ -63,8 +64,9 @@ static int look_at_line(struct ls_modules *ms, struct ls_worker *w, int memory, 
         int at = 0, err;
 
         line[strcspn(line, "\n")] = 0;
-        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*u %n", &start, &end, &offset, &at) < 3 || !at ||
-            offset || (line[at] != '/' && strncmp(line + at, "[vdso]", 6)))
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*u %n", &start, &end,
+                   &offset, &at) < 3 ||
+            !at || offset || (line[at] != '/' && strncmp(line + at, "[vdso]", 6)))
                 return 0;
         err = ls_worker_loaded(w, memory, start, &object);
         return err == -ENOEXEC ? 0 : err ? -EBADMSG : add(ms, start, line + at, &object);

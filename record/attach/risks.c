@@ -71,7 +71,8 @@ static uint64_t limit_of(const struct ls_subject *t, const char *name)
  * are none. */
 static int is_capable(const struct risk *r, unsigned bit)
 {
-        return field(r->status, "\nCapEff:\t", 16) >> bit & 1 && ls_proc_shares(r->t->living, "ns/user");
+        return field(r->status, "\nCapEff:\t", 16) >> bit & 1 &&
+               ls_proc_shares(r->t->living, "ns/user");
 }
 
 /* Of all threads: 0 = none has any, 2 = one has a filter, 1 = one is strict. */

@@ -161,7 +161,9 @@ void ls_stop_hurry(int on)
         int now = sched_getscheduler(0), kind = now & ~SCHED_RESET_ON_FORK;
 
         if (on && (kind == SCHED_OTHER || kind == SCHED_BATCH || kind == SCHED_IDLE)) {
-                before = sched_setscheduler(0, SCHED_FIFO | (now & SCHED_RESET_ON_FORK), &param) ? -1 : now;
+                before = sched_setscheduler(0, SCHED_FIFO | (now & SCHED_RESET_ON_FORK), &param)
+                                 ? -1
+                                 : now;
         } else if (!on && before >= 0) {
                 sched_setscheduler(0, before, &param);
                 before = -1;
@@ -233,7 +235,8 @@ void ls_stop_let_go(void)
                         r = waitpid(late[i].tid, &status, __WALL | WNOHANG);
                 }
                 if (r == late[i].tid && r && WIFSTOPPED(status))
-                        ptrace(PTRACE_DETACH, r, NULL, (void *)(intptr_t)(status >> 16 ? 0 : WSTOPSIG(status)));
+                        ptrace(PTRACE_DETACH, r, NULL,
+                               (void *)(intptr_t)(status >> 16 ? 0 : WSTOPSIG(status)));
                 if (r)
                         late[i].tid = 0;
         }

@@ -6,13 +6,16 @@
 
 #include "formats/wire/attach.h"
 
-#define OFFSETS(X)                                                                                              \
-        X(go, 0) X(state, 4) X(fd_agent, 8) X(fd_memory, 12) X(pthread_create, 16) X(pthread_detach, 24)        \
-        X(pthread_self, 32) X(dlopen, 40) X(dlsym, 48) X(entry, 56) X(created, 64) X(thread, 72)                \
-        X(handle, 80) X(dlerror, 88) X(error_text, 96) X(pause, 104) X(looks, 120) X(mxcsr, 124)                \
-        X(name, 128) X(path, 144) X(symbol, 176) X(carrier_tid, 208) X(region, 216) X(region_size, 224)         \
-        X(munmap, 256) X(refused, 264)
-#define CHECK(member, at) _Static_assert(offsetof(struct ls_attach, member) == at, "offset of " #member);
+#define OFFSETS(X)                                                                                 \
+        X(go, 0)                                                                                   \
+        X(state, 4) X(fd_agent, 8) X(fd_memory, 12) X(pthread_create, 16) X(pthread_detach, 24)    \
+                X(pthread_self, 32) X(dlopen, 40) X(dlsym, 48) X(entry, 56) X(created, 64)         \
+                        X(thread, 72) X(handle, 80) X(dlerror, 88) X(error_text, 96) X(pause, 104) \
+                                X(looks, 120) X(mxcsr, 124) X(name, 128) X(path, 144)              \
+                                        X(symbol, 176) X(carrier_tid, 208) X(region, 216)          \
+                                                X(region_size, 224) X(munmap, 256) X(refused, 264)
+#define CHECK(member, at)                                                                          \
+        _Static_assert(offsetof(struct ls_attach, member) == at, "offset of " #member);
 OFFSETS(CHECK)
 #define SET(member, at) ".set ls_at_" #member ", " #at "\n"
 

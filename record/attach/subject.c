@@ -24,7 +24,7 @@
 #include "record/process/proc.h"
 #include "record/process/thread_ids.h"
 
-#define SILENT_NS 6000000000ull         /* the agent of a recorder that is gone leaves by itself in less */
+#define SILENT_NS 6000000000ull /* the agent of a recorder that is gone leaves by itself in less */
 
 struct facts {                          /* of /proc/PID/status */
         char text[8192];
@@ -107,20 +107,29 @@ void ls_subject_not_permitted(const struct ls_subject *t)
         int scope = yama_scope();
 
         if (scope == 3)
-                ls_error("not permitted to attach to %d (%s): kernel.yama.ptrace_scope is 3, so nobody may trace until a reboot",
+                ls_error("not permitted to attach to %d (%s): kernel.yama.ptrace_scope is 3, so "
+                         "nobody may trace until a reboot",
                          (int)t->pid, t->name);
         else if (scope && geteuid() && t->uid == getuid())
-                ls_error("not permitted to attach to %d (%s): kernel.yama.ptrace_scope is %d; run luasample as root, or grant it "
-                         "CAP_SYS_PTRACE, or: sysctl kernel.yama.ptrace_scope=0", (int)t->pid, t->name, scope);
+                ls_error("not permitted to attach to %d (%s): kernel.yama.ptrace_scope is %d; run "
+                         "luasample as root, or grant it "
+                         "CAP_SYS_PTRACE, or: sysctl kernel.yama.ptrace_scope=0",
+                         (int)t->pid, t->name, scope);
         else if (!geteuid())
-                ls_error("not permitted to attach to %d (%s): this root lacks CAP_SYS_PTRACE there, as in a container; grant it, or "
-                         "attach from the host", (int)t->pid, t->name);
+                ls_error("not permitted to attach to %d (%s): this root lacks CAP_SYS_PTRACE "
+                         "there, as in a container; grant it, or "
+                         "attach from the host",
+                         (int)t->pid, t->name);
         else if (t->uid != getuid())
-                ls_error("not permitted to attach to %d (%s): it belongs to user id %u; run luasample as that user or as root, or "
-                         "grant it CAP_SYS_PTRACE", (int)t->pid, t->name, t->uid);
+                ls_error("not permitted to attach to %d (%s): it belongs to user id %u; run "
+                         "luasample as that user or as root, or "
+                         "grant it CAP_SYS_PTRACE",
+                         (int)t->pid, t->name, t->uid);
         else
-                ls_error("not permitted to attach to %d (%s): it has more rights than you, or has closed itself to tracing; run "
-                         "luasample as root, or grant it CAP_SYS_PTRACE", (int)t->pid, t->name);
+                ls_error("not permitted to attach to %d (%s): it has more rights than you, or has "
+                         "closed itself to tracing; run "
+                         "luasample as root, or grant it CAP_SYS_PTRACE",
+                         (int)t->pid, t->name);
 }
 
 /* That there is such a process, and what state it is in. */
@@ -133,7 +142,8 @@ static int check_process(const struct ls_subject *t, const struct facts *f)
                 return -EINVAL;
         }
         if (f->tgid != t->pid) {
-                ls_error("%d is a thread of process %ld (%s): try -p %ld", pid, f->tgid, t->name, f->tgid);
+                ls_error("%d is a thread of process %ld (%s): try -p %ld", pid, f->tgid, t->name,
+                         f->tgid);
                 return -EINVAL;
         }
         if (!t->living || strchr("ZX", f->state)) {
@@ -145,20 +155,26 @@ static int check_process(const struct ls_subject *t, const struct facts *f)
                 return -EINVAL;
         }
         if (f->tracer) {
-                ls_error("%d (%s) is traced already, by process %ld: end that first", pid, t->name, f->tracer);
+                ls_error("%d (%s) is traced already, by process %ld: end that first", pid, t->name,
+                         f->tracer);
                 return -EBUSY;
         }
         if (strchr("Tt", f->state)) {
-                ls_error("%d (%s) is stopped: continue it first (kill -CONT %d)", pid, t->name, pid);
+                ls_error("%d (%s) is stopped: continue it first (kill -CONT %d)", pid, t->name,
+                         pid);
                 return -EBUSY;
         }
         if (f->seccomp == 1) {
-                ls_error("%d (%s) may make no system calls but four (seccomp): it cannot be attached to", pid, t->name);
+                ls_error("%d (%s) may make no system calls but four (seccomp): it cannot be "
+                         "attached to",
+                         pid, t->name);
                 return -EPERM;
         }
-        if (f->uids[0] != f->uids[1] || f->uids[0] != f->uids[2] || f->gids[0] != f->gids[1] || f->gids[0] != f->gids[2]) {
-                ls_error("%d (%s) runs with rights that its user does not have (setuid or setgid): it is not attached to", pid,
-                         t->name);
+        if (f->uids[0] != f->uids[1] || f->uids[0] != f->uids[2] || f->gids[0] != f->gids[1] ||
+            f->gids[0] != f->gids[2]) {
+                ls_error("%d (%s) runs with rights that its user does not have (setuid or setgid): "
+                         "it is not attached to",
+                         pid, t->name);
                 return -EPERM;
         }
         return 0;
@@ -209,7 +225,8 @@ static int check_image(const struct ls_subject *t)
                 if (err == -EACCES || err == -EPERM)
                         ls_subject_not_permitted(t);
                 else
-                        ls_error("%d (%s): its program cannot be read: %s", (int)t->pid, t->name, strerror(-err));
+                        ls_error("%d (%s): its program cannot be read: %s", (int)t->pid, t->name,
+                                 strerror(-err));
                 return err;
         }
         if (program)
@@ -221,10 +238,12 @@ static int check_image(const struct ls_subject *t)
         else if (is->is_musl || has_file(t, "ld-musl-"))
                 why = "is linked with musl: only programs of the GNU C library can be attached to";
         else if (!ls_modules_find(&t->modules, "gnu_get_libc_version"))
-                why = is->has_interpreter ? "has not loaded the GNU C library: it cannot be attached to"
-                      : "is statically linked, so the agent cannot be loaded into it";
+                why = is->has_interpreter
+                              ? "has not loaded the GNU C library: it cannot be attached to"
+                              : "is statically linked, so the agent cannot be loaded into it";
         else if (!knows_library(t))
-                why = "has a C library that is not known: only the GNU C library, as its project makes it, can be attached to";
+                why = "has a C library that is not known: only the GNU C library, as its project "
+                      "makes it, can be attached to";
         if (why)
                 ls_error("%d (%s) %s", (int)t->pid, t->name, why);
         return why ? -ENOEXEC : 0;
@@ -254,8 +273,10 @@ static int check_proc(const struct ls_subject *t)
 
         if (lstat(ls_proc_path(path, t->living, 0, "root/proc/self"), &st) == 0)
                 return 0;
-        ls_error("cannot attach to %d (%s): no /proc is mounted in the directory that is its root, by way of which the agent is "
-                 "loaded", (int)t->pid, t->name);
+        ls_error("cannot attach to %d (%s): no /proc is mounted in the directory that is its root, "
+                 "by way of which the agent is "
+                 "loaded",
+                 (int)t->pid, t->name);
         return -ENOENT;
 }
 
@@ -272,11 +293,15 @@ static int check_lua(const struct ls_subject *t)
                 others++;
         }
         if (others)
-                ls_error("no Lua VM was found in %d (%s): its Lua is not LuaJIT", (int)t->pid, t->name);
+                ls_error("no Lua VM was found in %d (%s): its Lua is not LuaJIT", (int)t->pid,
+                         t->name);
         else if (hides_luajit(t))
-                ls_error("no Lua VM was found in %d (%s): it contains LuaJIT but does not export lua_newstate", (int)t->pid, t->name);
+                ls_error("no Lua VM was found in %d (%s): it contains LuaJIT but does not export "
+                         "lua_newstate",
+                         (int)t->pid, t->name);
         else
-                ls_error("no Lua VM was found in %d (%s): it has not loaded LuaJIT", (int)t->pid, t->name);
+                ls_error("no Lua VM was found in %d (%s): it has not loaded LuaJIT", (int)t->pid,
+                         t->name);
         return -ENOENT;
 }
 
@@ -288,8 +313,8 @@ static int has_left(const struct ls_subject *t, uint64_t status_at)
         uint64_t beat, first = 0, start = ls_clock_ns(CLOCK_MONOTONIC);
 
         for (;;) {
-                if (ls_remote_read(&t->modules, status_at, &status, sizeof(status)) < 0 || !status.pid ||
-                    (status.pid != (uint32_t)t->inner_pid && !status.preloaded))
+                if (ls_remote_read(&t->modules, status_at, &status, sizeof(status)) < 0 ||
+                    !status.pid || (status.pid != (uint32_t)t->inner_pid && !status.preloaded))
                         return 1;
                 if (status.preloaded || ls_clock_ns(CLOCK_MONOTONIC) - start > SILENT_NS ||
                     ls_remote_read(&t->modules, status.heartbeat_at, &beat, sizeof(beat)) < 0)
@@ -337,25 +362,30 @@ static int check_agents(struct ls_subject *t, const char *agent_path)
                 if (status.magic != LS_ATTACH_MAGIC)
                         continue;
                 if (!has_left(t, at)) {
-                        ls_error("%d (%s) %s", (int)t->pid, t->name, status.preloaded ?
-                                 "was started by luasample record: the agent that is in it belongs to that recording" :
-                                 "is recorded by another luasample already");
+                        ls_error("%d (%s) %s", (int)t->pid, t->name,
+                                 status.preloaded ? "was started by luasample record: the agent "
+                                                    "that is in it belongs to that recording"
+                                                  : "is recorded by another luasample already");
                         return -EALREADY;
                 }
                 /* of two the first, which is also the one that the program finds by its name */
-                if (!t->entry && status.version == LS_ATTACH_VERSION && is_same_build(&own, &ms->m[i].object))
+                if (!t->entry && status.version == LS_ATTACH_VERSION &&
+                    is_same_build(&own, &ms->m[i].object))
                         t->entry = ls_module_symbol(&ms->m[i], LS_ATTACH_ENTRY);
         }
         return 0;
 }
 
 /* What is read of its memory. */
-static int check_inside(struct ls_subject *t, const char *agent_path, const char *status, uint64_t memory, unsigned how)
+static int check_inside(struct ls_subject *t, const char *agent_path, const char *status,
+                        uint64_t memory, unsigned how)
 {
-        static int (*const checks[])(const struct ls_subject *t) = { check_image, check_lua, check_proc };
+        static int (*const checks[])(const struct ls_subject *t) = { check_image, check_lua,
+                                                                     check_proc };
         int err = 0, r;
 
-        for (unsigned i = 0; i < sizeof(checks) / sizeof(*checks) && (!err || how & LS_SUBJECT_ALL); i++) {
+        for (unsigned i = 0; i < sizeof(checks) / sizeof(*checks) && (!err || how & LS_SUBJECT_ALL);
+             i++) {
                 r = checks[i](t);
                 err = err ? err : r;
         }
@@ -363,15 +393,16 @@ static int check_inside(struct ls_subject *t, const char *agent_path, const char
                 r = check_agents(t, agent_path);
                 err = err ? err : r;
         }
-        if ((!err || how & LS_SUBJECT_ALL) && !(how & LS_SUBJECT_OWN)) {        /* last: a look at filters stops its threads */
+        if ((!err || how & LS_SUBJECT_ALL) &&
+            !(how & LS_SUBJECT_OWN)) { /* last: a look at filters stops its threads */
                 r = ls_risks_check(t, status, memory, how);
                 err = err ? err : r;
         }
         return err;
 }
 
-int ls_subject_open(struct ls_subject *t, pid_t pid, struct ls_workers *workers, const char *agent_path, uint64_t memory,
-                    unsigned how)
+int ls_subject_open(struct ls_subject *t, pid_t pid, struct ls_workers *workers,
+                    const char *agent_path, uint64_t memory, unsigned how)
 {
         static struct facts f;          /* 8 KiB */
         int err;
@@ -395,10 +426,12 @@ int ls_subject_open(struct ls_subject *t, pid_t pid, struct ls_workers *workers,
                 if (err == -EACCES || err == -EPERM)
                         ls_subject_not_permitted(t);
                 else if (err == -EBADMSG)
-                        ls_error("cannot attach to %d (%s): the headers of what is loaded in it make no sense, or take too long to read",
+                        ls_error("cannot attach to %d (%s): the headers of what is loaded in it "
+                                 "make no sense, or take too long to read",
                                  (int)pid, t->name);
                 else
-                        ls_error("cannot attach to %d (%s): its memory cannot be read: %s", (int)pid, t->name, strerror(-err));
+                        ls_error("cannot attach to %d (%s): its memory cannot be read: %s",
+                                 (int)pid, t->name, strerror(-err));
                 return err;
         }
         t->inner_pid = ls_thread_inner_id(pid, pid);

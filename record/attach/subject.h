@@ -28,8 +28,8 @@ struct ls_subject {
 
 /* Looks at the process and says in a line why it cannot be attached to. workers: read what is in
  * it. memory: bytes that are to be shared with it. Returns 0 or -errno. */
-int ls_subject_open(struct ls_subject *t, pid_t pid, struct ls_workers *workers, const char *agent_path, uint64_t memory,
-                    unsigned how);
+int ls_subject_open(struct ls_subject *t, pid_t pid, struct ls_workers *workers,
+                    const char *agent_path, uint64_t memory, unsigned how);
 void ls_subject_done(struct ls_subject *t);
 /* What the user can do when tracing is not permitted: a line. */
 void ls_subject_not_permitted(const struct ls_subject *t);

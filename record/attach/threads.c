@@ -20,15 +20,18 @@
 #define STOP_NS 1000000000ull           /* for a thread to stop */
 #define QUEUE_NS 20000000000ull         /* where all that while it waits for a processor */
 #define SEVERAL_AT 0x18u                /* in a TCB: int, 1 = there are several threads */
-#define SEVERAL_GLOBAL 236u             /* version of the C library since which it is in one place for all */
+#define SEVERAL_GLOBAL 236u /* version of the C library since which it is in one place for all */
 
 /* System calls that signal(7) lists as interrupted by stops. limit: which argument is a time limit;
  * what means none: -1 as an int, or a null pointer; 0 = never with one that would begin anew. */
-static const struct { long nr; int limit, is_pointer; } with_eintr[] = {
-        { SYS_epoll_wait, 4, 0 }, { SYS_epoll_pwait, 4, 0 }, { SYS_epoll_pwait2, 4, 1 }, { SYS_semop, 0, 0 },
-        { SYS_semtimedop, 4, 1 }, { SYS_rt_sigtimedwait, 3, 1 }, { SYS_io_getevents, 5, 1 }, { SYS_io_uring_enter, 0, 0 },
-        { SYS_read, 0, 0 }, { SYS_write, 0, 0 }, { SYS_readv, 0, 0 }, { SYS_writev, 0, 0 }, { SYS_accept, 0, 0 },
-        { SYS_accept4, 0, 0 }, { SYS_recvfrom, 0, 0 }, { SYS_recvmsg, 0, 0 }, { SYS_sendto, 0, 0 }, { SYS_sendmsg, 0, 0 },
+static const struct { long nr; int limit, is_pointer;
+} with_eintr[] = {
+        { SYS_epoll_wait, 4, 0 },   { SYS_epoll_pwait, 4, 0 },    { SYS_epoll_pwait2, 4, 1 },
+        { SYS_semop, 0, 0 },        { SYS_semtimedop, 4, 1 },     { SYS_rt_sigtimedwait, 3, 1 },
+        { SYS_io_getevents, 5, 1 }, { SYS_io_uring_enter, 0, 0 }, { SYS_read, 0, 0 },
+        { SYS_write, 0, 0 },        { SYS_readv, 0, 0 },          { SYS_writev, 0, 0 },
+        { SYS_accept, 0, 0 },       { SYS_accept4, 0, 0 },        { SYS_recvfrom, 0, 0 },
+        { SYS_recvmsg, 0, 0 },      { SYS_sendto, 0, 0 },         { SYS_sendmsg, 0, 0 },
 };
 
 static int ends_with_eintr(long nr)
@@ -45,7 +48,8 @@ static double last_ran_ms(pid_t pid, pid_t tid)
 {
         char text[1024], *p;
 
-        if (ls_proc_read(pid, tid, "sched", text, sizeof(text)) <= 0 || !(p = strstr(text, "se.exec_start")) || !(p = strchr(p, ':')))
+        if (ls_proc_read(pid, tid, "sched", text, sizeof(text)) <= 0 ||
+            !(p = strstr(text, "se.exec_start")) || !(p = strchr(p, ':')))
                 return 0;
         return strtod(p + 1, NULL);
 }
@@ -91,7 +95,8 @@ uint64_t ls_thread_asleep_ns(pid_t pid, pid_t tid)
 
         /* one that waits for a processor has been woken, perhaps by the stop before this one: its
          * sleep is to begin */
-        if (ls_proc_read(pid, tid, "stat", text, sizeof(text)) <= 0 || !(state = strrchr(text, ')')) || strncmp(state, ") S", 3))
+        if (ls_proc_read(pid, tid, "stat", text, sizeof(text)) <= 0 ||
+            !(state = strrchr(text, ')')) || strncmp(state, ") S", 3))
                 return 0;
         now = clock_of_ms(cpu_of(state + 2));
         return since > 0 && now > since ? (uint64_t)((now - since) * 1e6) : 0;
@@ -116,8 +121,8 @@ int ls_thread_has_ended(pid_t pid, pid_t tid)
 {
         char text[512], *state;
 
-        return ls_proc_read(pid, tid, "stat", text, sizeof(text)) <= 0 || !(state = strrchr(text, ')')) || !state[1] ||
-               strchr("ZX", state[2]);
+        return ls_proc_read(pid, tid, "stat", text, sizeof(text)) <= 0 ||
+               !(state = strrchr(text, ')')) || !state[1] || strchr("ZX", state[2]);
 }
 
 pid_t ls_thread_living(pid_t pid)
@@ -151,8 +156,8 @@ static int ease_of(const char *line)
 
         if (!isdigit((unsigned char)*line))
                 return 1;
-        if (sscanf(line, "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &nr, &a[0], &a[1], &a[2],
-                   &a[3], &a[4], &a[5]) < 7)
+        if (sscanf(line, "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
+                   &nr, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5]) < 7)
                 return 0;
         for (unsigned i = 0; i < sizeof(with_eintr) / sizeof(*with_eintr); i++) {
                 uint64_t limit = with_eintr[i].limit ? a[with_eintr[i].limit - 1] : 0;
@@ -183,7 +188,9 @@ static unsigned list(pid_t pid, struct candidate c[LS_THREADS_TRIED])
         while (n < LS_THREADS_TRIED && (c[n].tid = ls_proc_next(dir))) {
                 if (c[n].tid == pid && ls_thread_has_ended(pid, pid))
                         continue;
-                c[n].ease = ls_proc_read(pid, c[n].tid, "syscall", line, sizeof(line)) > 0 ? ease_of(line) : 1;
+                c[n].ease = ls_proc_read(pid, c[n].tid, "syscall", line, sizeof(line)) > 0
+                                    ? ease_of(line)
+                                    : 1;
                 n++;
         }
         if (dir)
@@ -220,7 +227,8 @@ static int has_signal(pid_t pid, pid_t tid)
 
         if (ls_proc_read(pid, tid, "status", text, sizeof(text)) <= 0)
                 return 1;
-        return ((field_hex(text, "SigPnd:") | field_hex(text, "ShdPnd:")) & ~field_hex(text, "SigBlk:")) != 0;
+        return ((field_hex(text, "SigPnd:") | field_hex(text, "ShdPnd:")) &
+                ~field_hex(text, "SigBlk:")) != 0;
 }
 
 int ls_thread_call_again(pid_t pid, pid_t tid, uint64_t asleep_ns, struct user_regs_struct *regs)
@@ -228,8 +236,8 @@ int ls_thread_call_again(pid_t pid, pid_t tid, uint64_t asleep_ns, struct user_r
         uint64_t slept_ms = asleep_ns / 1000000;
         int32_t limit = (int32_t)regs->r10;
 
-        if ((int64_t)regs->rax != -EINTR || (int64_t)regs->orig_rax < 0 || !ends_with_eintr((long)regs->orig_rax) ||
-            has_signal(pid, tid))
+        if ((int64_t)regs->rax != -EINTR || (int64_t)regs->orig_rax < 0 ||
+            !ends_with_eintr((long)regs->orig_rax) || has_signal(pid, tid))
                 return 0;
         if (has_limit_ms((long)regs->orig_rax) && limit > 0)
                 regs->r10 = slept_ms < (uint64_t)limit ? (uint64_t)limit - slept_ms : 0;
@@ -249,7 +257,9 @@ int ls_thread_in_rseq(pid_t tid, const struct ls_modules *ms, uint64_t ip)
         struct { uint32_t version, flags; uint64_t start, length, abort; } section;
         uint64_t at;
 
-        if (ptrace((enum __ptrace_request)PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(config), &config) < 0 || !config.pointer)
+        if (ptrace((enum __ptrace_request)PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(config),
+                   &config) < 0 ||
+            !config.pointer)
                 return 0;
         if (ls_remote_read(ms, config.pointer + 8, &at, sizeof(at)) < 0 || !at ||
             ls_remote_read(ms, at, &section, sizeof(section)) < 0)
@@ -261,7 +271,8 @@ void ls_thread_has_company(const struct ls_modules *ms, uint64_t tcb, unsigned v
 {
         uint32_t several;
 
-        if (!version || version >= SEVERAL_GLOBAL || ls_remote_read(ms, tcb + SEVERAL_AT, &several, sizeof(several)) < 0 || several)
+        if (!version || version >= SEVERAL_GLOBAL ||
+            ls_remote_read(ms, tcb + SEVERAL_AT, &several, sizeof(several)) < 0 || several)
                 return;
         several = 1;
         ls_remote_write(ms, tcb + SEVERAL_AT, &several, sizeof(several));

@@ -22,28 +22,33 @@ struct data {                           /* behind the code; its offsets are used
         uint64_t flags, rax, rbx, rcx, rdx, rsi, rdi, r8, r9, r10, r11, rip;
 };
 
-#define OFFSETS(X)                                                                                              \
-        X(mask, 8) X(own_mask, 16) X(region_size, 24) X(flags, 32) X(rax, 40) X(rbx, 48) X(rcx, 56) X(rdx, 64)    \
-        X(rsi, 72) X(rdi, 80) X(r8, 88) X(r9, 96) X(r10, 104) X(r11, 112) X(rip, 120)
+#define OFFSETS(X)                                                                                 \
+        X(mask, 8)                                                                                 \
+        X(own_mask, 16) X(region_size, 24) X(flags, 32) X(rax, 40) X(rbx, 48) X(rcx, 56)           \
+                X(rdx, 64) X(rsi, 72) X(rdi, 80) X(r8, 88) X(r9, 96) X(r10, 104) X(r11, 112)       \
+                        X(rip, 120)
 #define CHECK(member, at) _Static_assert(offsetof(struct data, member) == at, "offset of " #member);
 OFFSETS(CHECK)
 #define SET(member, at) ".set ls_way_at_" #member ", ls_way_data + " #at "\n"
 _Static_assert(offsetof(struct ls_attach, go) == 0 && offsetof(struct ls_attach, result) == 68 &&
                offsetof(struct ls_attach, begin) == 248, "offsets in the page");
 
-extern const char ls_way_code[], ls_way_code_unmap[], ls_way_code_clone[], ls_way_code_refused[], ls_way_data[];
+extern const char ls_way_code[], ls_way_code_unmap[], ls_way_code_clone[], ls_way_code_refused[],
+        ls_way_data[];
 
 __asm__(".section .rodata\n"
         ".balign 8\n"
-        ".globl ls_way_code, ls_way_code_unmap, ls_way_code_clone, ls_way_code_refused, ls_way_data\n"
-        ".hidden ls_way_code, ls_way_code_unmap, ls_way_code_clone, ls_way_code_refused, ls_way_data\n"
+        ".globl ls_way_code, ls_way_code_unmap, ls_way_code_clone, ls_way_code_refused, "
+        "ls_way_data\n"
+        ".hidden ls_way_code, ls_way_code_unmap, ls_way_code_clone, ls_way_code_refused, "
+        "ls_way_data\n"
         "ls_way_code:\n"
-        "       syscall\n"                              /* mmap */
+        "       syscall\n" /* mmap */
         "       cmpq    $-4095, %rax\n"
         "       jae     3f\n"
         "       movq    %rax, %rdi\n"
         "ls_way_code_unmap:\n"
-        "       movl    $11, %eax\n"                    /* munmap */
+        "       movl    $11, %eax\n" /* munmap */
         "       movq    ls_way_at_region_size(%rip), %rsi\n"
         "       syscall\n"
         "       jmp     3f\n"
@@ -58,9 +63,9 @@ __asm__(".section .rodata\n"
         "       pushq   ls_way_at_flags(%rip)\n"
         "       popfq\n"
         "       leaq    128(%rsp), %rsp\n"
-        "       movl    $14, %eax\n"                    /* rt_sigprocmask; no instruction from here
+        "       movl    $14, %eax\n" /* rt_sigprocmask; no instruction from here
                                                          * on changes flags */
-        "       movl    $2, %edi\n"                     /* SIG_SETMASK */
+        "       movl    $2, %edi\n"  /* SIG_SETMASK */
         "       leaq    ls_way_at_mask(%rip), %rsi\n"
         "       movl    $0, %edx\n"
         "       movl    $8, %r10d\n"
@@ -83,11 +88,11 @@ __asm__(".section .rodata\n"
         "       xorl    %edx, %edx\n"
         "       movl    $8, %r10d\n"
         "       syscall\n"
-        "       leaq    248(%rbx), %r12\n"             /* begin */
+        "       leaq    248(%rbx), %r12\n" /* begin */
         "       call    6f\n"
         "       cmpl    $1, %eax\n"
         "       jne     8f\n"
-        "       movl    $10, %eax\n"                    /* mprotect: code, and no longer written */
+        "       movl    $10, %eax\n" /* mprotect: code, and no longer written */
         "       leaq    -4096(%rbx), %rdi\n"
         "       movl    $4096, %esi\n"
         "       movl    $5, %edx\n"
@@ -96,32 +101,32 @@ __asm__(".section .rodata\n"
         "       testl   %eax, %eax\n"
         "       jnz     1f\n"
         "       jmpq    *%rcx\n"
-        "1:     movl    %eax, 68(%rbx)\n"               /* result */
+        "1:     movl    %eax, 68(%rbx)\n" /* result */
         "ls_way_code_refused:\n"
-        "       movq    %rbx, %r12\n"                  /* go */
+        "       movq    %rbx, %r12\n" /* go */
         "       call    6f\n"
-        "8:     movl    $218, %eax\n"                   /* set_tid_address: the word will be gone */
+        "8:     movl    $218, %eax\n" /* set_tid_address: the word will be gone */
         "       xorl    %edi, %edi\n"
         "       syscall\n"
         "       movl    $11, %eax\n"
         "       leaq    -4096(%rbx), %rdi\n"
         "       movq    ls_way_at_region_size(%rip), %rsi\n"
         "       syscall\n"
-        "       movl    $60, %eax\n"                    /* exit */
+        "       movl    $60, %eax\n" /* exit */
         "       xorl    %edi, %edi\n"
         "       syscall\n"
         "       ud2\n"
         /* until the word at r12 is not 0, or some 3 s: looks that become rarer, as many of them on
          * a busy machine. eax = word */
         "6:     movl    $400, %ebp\n"
-        "       pushq   $100000\n"                     /* struct timespec */
+        "       pushq   $100000\n" /* struct timespec */
         "       pushq   $0\n"
         "1:     movl    (%r12), %eax\n"
         "       testl   %eax, %eax\n"
         "       jnz     2f\n"
         "       decl    %ebp\n"
         "       jz      2f\n"
-        "       movl    $35, %eax\n"                   /* nanosleep */
+        "       movl    $35, %eax\n" /* nanosleep */
         "       movq    %rsp, %rdi\n"
         "       xorl    %esi, %esi\n"
         "       syscall\n"
@@ -132,9 +137,7 @@ __asm__(".section .rodata\n"
         "2:     addq    $16, %rsp\n"
         "       ret\n"
         "       .balign 8\n"
-        "ls_way_data:\n"
-        OFFSETS(SET)
-        ".previous\n");
+        "ls_way_data:\n" OFFSETS(SET) ".previous\n");
 
 uint64_t ls_way_map(const struct ls_way *w)
 {
@@ -173,7 +176,8 @@ static uint64_t free_place(const struct ls_modules *ms, uint64_t from)
  * threads. */
 int ls_way_find(struct ls_way *w, const struct ls_modules *modules)
 {
-        static const char *const symbols[] = { "gnu_get_libc_version", "__tls_get_addr", "pthread_create" };
+        static const char *const symbols[] = { "gnu_get_libc_version", "__tls_get_addr",
+                                               "pthread_create" };
 
         *w = (struct ls_way){ .modules = modules };
         for (unsigned i = 0; !w->at && i < sizeof(symbols) / sizeof(*symbols); i++) {
@@ -197,14 +201,27 @@ static void begin_call_again(struct data *d, const struct user_regs_struct *save
         d->rip -= 2;
 }
 
-int ls_way_write(struct ls_way *w, pid_t tid, const struct user_regs_struct *saved, uint64_t mask, uint64_t region_size)
+int ls_way_write(struct ls_way *w, pid_t tid, const struct user_regs_struct *saved, uint64_t mask,
+                 uint64_t region_size)
 {
         size_t code = (size_t)(ls_way_data - ls_way_code);
         uint8_t bytes[PLACE] = { 0 };
         struct data d = {
-                .signature = SIGNATURE, .mask = mask, .own_mask = ~(3ull << 31), .region_size = region_size,
-                .flags = saved->eflags, .rax = saved->rax, .rbx = saved->rbx, .rcx = saved->rcx, .rdx = saved->rdx,
-                .rsi = saved->rsi, .rdi = saved->rdi, .r8 = saved->r8, .r9 = saved->r9, .r10 = saved->r10, .r11 = saved->r11,
+                .signature = SIGNATURE,
+                .mask = mask,
+                .own_mask = ~(3ull << 31),
+                .region_size = region_size,
+                .flags = saved->eflags,
+                .rax = saved->rax,
+                .rbx = saved->rbx,
+                .rcx = saved->rcx,
+                .rdx = saved->rdx,
+                .rsi = saved->rsi,
+                .rdi = saved->rdi,
+                .r8 = saved->r8,
+                .r9 = saved->r9,
+                .r10 = saved->r10,
+                .r11 = saved->r11,
                 .rip = saved->rip,
         };
         uint64_t there;

@@ -30,7 +30,8 @@ uint64_t ls_way_refused(const struct ls_way *w);
 int ls_way_find(struct ls_way *w, const struct ls_modules *modules);
 /* Writes the code, for a stopped thread with these registers and this mask. Returns 0; -ESTALE: the
  * thread is in another program by now; or -errno. */
-int ls_way_write(struct ls_way *w, pid_t tid, const struct user_regs_struct *saved, uint64_t mask, uint64_t region_size);
+int ls_way_write(struct ls_way *w, pid_t tid, const struct user_regs_struct *saved, uint64_t mask,
+                 uint64_t region_size);
 /* Makes the place what it was. No thread may be in it. */
 void ls_way_erase(struct ls_way *w);
 

@@ -188,7 +188,8 @@ static void remove_made(const struct ls_control_made *made)
 {
         struct stat st;
 
-        if (*made->path && lstat(made->path, &st) == 0 && st.st_dev == made->dev && st.st_ino == made->ino)
+        if (*made->path && lstat(made->path, &st) == 0 && st.st_dev == made->dev &&
+            st.st_ino == made->ino)
                 unlink(made->path);
 }
 

@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-#define LS_CONTROL_CLIENTS 8u           /* connections at one time; more wait in the socket's queue */
+#define LS_CONTROL_CLIENTS 8u /* connections at one time; more wait in the socket's queue */
 #define LS_CONTROL_LINE 4352u           /* bytes of a command: a path and a word */
 #define LS_CONTROL_FDS (LS_CONTROL_CLIENTS + 1)
 
@@ -46,7 +46,8 @@ void ls_control_read(struct ls_control *c,
 void ls_control_reply(struct ls_control_client *c, const char *error, ...)
         __attribute__((format(printf, 2, 3)));
 /* An answer with what was asked for. */
-void ls_control_tell(struct ls_control_client *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ls_control_tell(struct ls_control_client *c, const char *fmt, ...)
+        __attribute__((format(printf, 2, 3)));
 /* The same, later, to the client of that serial number, if it is still there. */
 void ls_control_answer(struct ls_control *c, unsigned serial, const char *error, ...)
         __attribute__((format(printf, 3, 4)));

@@ -27,7 +27,8 @@ static int failed(const char *path, const char *why)
 int ls_control_check(const char *text)
 {
         const char *path = text + strlen(FIFO), *comma;
-        int is_fifo = !strncmp(text, FIFO, strlen(FIFO)), is_unix = !strncmp(text, UNIX, strlen(UNIX));
+        int is_fifo = !strncmp(text, FIFO, strlen(FIFO)),
+            is_unix = !strncmp(text, UNIX, strlen(UNIX));
 
         comma = is_fifo ? strchr(path, ',') : NULL;
         if ((!is_fifo && !is_unix) || !*path || comma == path || (comma && !comma[1])) {
@@ -97,12 +98,14 @@ static int open_socket(struct ls_control *c, const char *path)
 {
         int r;
 
-        c->listener = ls_fd_above_stdio(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        c->listener =
+                ls_fd_above_stdio(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
         if (c->listener < 0)
                 return failed(path, strerror(errno));
         r = ls_listen_at(c->listener, path, (int)LS_CONTROL_CLIENTS);
         if (r < 0)
-                return failed(path, r == -EADDRINUSE ? "it exists already; give another name" : strerror(-r));
+                return failed(path, r == -EADDRINUSE ? "it exists already; give another name"
+                                                     : strerror(-r));
         note_made(c, path);
         return 0;
 }
@@ -114,5 +117,6 @@ int ls_control_open(struct ls_control *c, const char *text)
                 c->clients[i].in = c->clients[i].out = -1;
         if (!text)
                 return 0;
-        return !strncmp(text, FIFO, strlen(FIFO)) ? open_fifos(c, text + strlen(FIFO)) : open_socket(c, text + strlen(UNIX));
+        return !strncmp(text, FIFO, strlen(FIFO)) ? open_fifos(c, text + strlen(FIFO))
+                                                  : open_socket(c, text + strlen(UNIX));
 }

@@ -72,10 +72,12 @@ static int is_known(struct ls_mappings *m, const struct ls_rec_mapping *rec, con
         for (uint32_t i = m->n_ranges; i-- > 0;) {
                 struct ls_map_range *r = &m->ranges[i];
 
-                if (r->gone || r->start != rec->start || r->file_offset != rec->file_offset || !is_same_path(m, r->path, path))
+                if (r->gone || r->start != rec->start || r->file_offset != rec->file_offset ||
+                    !is_same_path(m, r->path, path))
                         continue;
                 if (r->build_id_len && rec->build_id_len &&
-                    (r->build_id_len != rec->build_id_len || memcmp(r->build_id, build_id, r->build_id_len)))
+                    (r->build_id_len != rec->build_id_len ||
+                     memcmp(r->build_id, build_id, r->build_id_len)))
                         return 0;
                 if (!r->build_id_len) {
                         r->build_id_len = (uint8_t)rec->build_id_len;
@@ -95,8 +97,8 @@ int ls_mappings_add(struct ls_mappings *m, const struct ls_rec_mapping *rec, con
         struct ls_map_range *r;
         int err;
 
-        if (rec->start >= rec->end || rec->build_id_len > sizeof(r->build_id) || rec->path_len >= PATH_MAX ||
-            memchr(path, 0, rec->path_len))
+        if (rec->start >= rec->end || rec->build_id_len > sizeof(r->build_id) ||
+            rec->path_len >= PATH_MAX || memchr(path, 0, rec->path_len))
                 return -EINVAL;
         memcpy(name, path, rec->path_len);
         name[rec->path_len] = 0;
@@ -146,8 +148,10 @@ static int in_memory(const struct ls_mappings *m, uint64_t addr)
         return lo < m->n_memory && addr >= m->memory[lo].start;
 }
 
-struct map_line { struct ls_rec_mapping rec; char path[PATH_MAX]; };    /* a line of /proc/PID/maps */
-
+struct map_line {
+        struct ls_rec_mapping rec;
+        char path[PATH_MAX];
+}; /* a line of /proc/PID/maps */
 
 /* 1 when the line and the range have addresses in common, and the same bytes of the same file
  * there. The kernel splits what the agent calls one segment where a page's protection was
@@ -185,7 +189,8 @@ static void take_memory(struct ls_mappings *m, const struct ls_rec_mapping *rec)
 
         if (last && last->end == rec->start)
                 last->end = rec->end;
-        else if (grow((void **)&m->memory, m->n_memory, &m->cap_memory, sizeof(*m->memory), MEMORY_MAX) == 0)
+        else if (grow((void **)&m->memory, m->n_memory, &m->cap_memory, sizeof(*m->memory),
+                      MEMORY_MAX) == 0)
                 m->memory[m->n_memory++] = (struct ls_map_memory){ rec->start, rec->end };
 }
 
@@ -193,8 +198,9 @@ static void take_line(struct ls_mappings *m, const char *text, uint8_t *missing,
 {
         struct map_line line = { .rec = { 0 } };
         char perms[8];
-        int fields = sscanf(text, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %4095[^\n]", &line.rec.start,
-                            &line.rec.end, perms, &line.rec.file_offset, line.path);
+        int fields = sscanf(text, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %4095[^\n]",
+                            &line.rec.start, &line.rec.end, perms, &line.rec.file_offset,
+                            line.path);
 
         if (fields < 4)
                 return;
@@ -293,9 +299,12 @@ static uint32_t find_shared(const struct ls_map_shared *s, const struct ls_map_r
 
 static void share(struct ls_map_shared *s, const struct ls_map_range *r)
 {
-        struct ls_map_file f = { .file_offset = r->file_offset, .build_id_len = r->build_id_len, .trace_id = r->trace_id };
+        struct ls_map_file f = { .file_offset = r->file_offset,
+                                 .build_id_len = r->build_id_len,
+                                 .trace_id = r->trace_id };
 
-        if (!s || grow((void **)&s->files, s->n_files, &s->cap_files, sizeof(f), SAME_FILE_MAX) < 0 ||
+        if (!s ||
+            grow((void **)&s->files, s->n_files, &s->cap_files, sizeof(f), SAME_FILE_MAX) < 0 ||
             !(f.path = strdup(r->path)))
                 return;
         memcpy(f.build_id, r->build_id, sizeof(f.build_id));
@@ -319,8 +328,8 @@ static uint32_t range_trace_id(struct ls_mappings *m, struct ls_map_range *r)
         if (r->trace_id)
                 return r->trace_id;
         if (!r->build_id_len)
-                r->build_id_len = (uint8_t)ls_worker_build_id(m->worker, m->pid, r->path, r->build_id,
-                                                              sizeof(r->build_id));
+                r->build_id_len = (uint8_t)ls_worker_build_id(m->worker, m->pid, r->path,
+                                                              r->build_id, sizeof(r->build_id));
         while (i-- > end && !r->trace_id)
                 if (m->ranges[i].trace_id && same_file(&m->ranges[i], r))
                         r->trace_id = m->ranges[i].trace_id;
@@ -328,8 +337,9 @@ static uint32_t range_trace_id(struct ls_mappings *m, struct ls_map_range *r)
                 r->trace_id = find_shared(m->shared, r);
         if (r->trace_id)
                 return r->trace_id;
-        r->trace_id = ls_trace_mapping(m->writer, ls_trace_string(m->writer, r->path, strlen(r->path)), r->start, r->end,
-                                       r->file_offset, r->build_id, r->build_id_len);
+        r->trace_id =
+                ls_trace_mapping(m->writer, ls_trace_string(m->writer, r->path, strlen(r->path)),
+                                 r->start, r->end, r->file_offset, r->build_id, r->build_id_len);
         share(m->shared, r);
         return r->trace_id;
 }
@@ -341,7 +351,8 @@ static uint32_t remember(struct ls_mappings *m, const struct ls_function_def *de
         uint32_t id = ls_trace_function(m->writer, def);
 
         *ret_slot = UINT32_MAX;
-        if (grow((void **)&m->functions, m->n_functions, &m->cap_functions, sizeof(*m->functions), FUNCTIONS_MAX) < 0)
+        if (grow((void **)&m->functions, m->n_functions, &m->cap_functions, sizeof(*m->functions),
+                 FUNCTIONS_MAX) < 0)
                 return id;
         *ret_slot = m->n_functions;
         m->functions[m->n_functions++] = (struct ls_map_function){ .trace_id = id, .range = range,
@@ -369,7 +380,8 @@ uint32_t ls_mappings_native(struct ls_mappings *m, uint32_t range, uint64_t file
 
         def.mapping = range_trace_id(m, &m->ranges[range]);
         id = ls_trace_function(m->writer, &def);
-        if (ls_ids_reserve(m->ids, (void **)&m->native_known, &m->n_native_known, 1, id) < 0 || m->native_known[id])
+        if (ls_ids_reserve(m->ids, (void **)&m->native_known, &m->n_native_known, 1, id) < 0 ||
+            m->native_known[id])
                 return id;
         m->native_known[id] = 1;
         return remember(m, &def, range, &slot);
@@ -385,14 +397,15 @@ void ls_mappings_named(struct ls_mappings *m, uint32_t slot)
 static int by_range(const void *a, const void *b, void *ctx)
 {
         const struct ls_mappings *m = ctx;
-        const struct ls_map_function *x = &m->functions[*(const uint32_t *)a], *y = &m->functions[*(const uint32_t *)b];
+        const struct ls_map_function *x = &m->functions[*(const uint32_t *)a],
+                                     *y = &m->functions[*(const uint32_t *)b];
 
         return x->range < y->range ? -1 : x->range > y->range;
 }
 
 /* The kernel's are ours to read; those of files are the worker's. */
-static int find_name(struct ls_mappings *m, struct ls_symbols **kernel, struct ls_worker_file *f, uint64_t offset,
-                     char *ret_name, size_t size)
+static int find_name(struct ls_mappings *m, struct ls_symbols **kernel, struct ls_worker_file *f,
+                     uint64_t offset, char *ret_name, size_t size)
 {
         if (strcmp(f->path, LS_KERNEL_PATH) != 0)
                 return ls_worker_symbol(m->worker, f, offset, ret_name, size);
@@ -421,8 +434,10 @@ void ls_mappings_name_functions(struct ls_mappings *m)
                 if (f->range != open_range) {
                         const struct ls_map_range *r = &m->ranges[f->range];
 
-                        file = (struct ls_worker_file){ .path = r->path, .build_id = r->build_id,
-                                                        .build_id_len = r->build_id_len, .pid = m->pid };
+                        file = (struct ls_worker_file){ .path = r->path,
+                                                        .build_id = r->build_id,
+                                                        .build_id_len = r->build_id_len,
+                                                        .pid = m->pid };
                         open_range = f->range;
                 }
                 f->named = 1;           /* or it will never be */

@@ -129,10 +129,16 @@ static int intern(struct ls_native_process *p, struct ls_native_ring *ring, uint
         return 0;
 }
 
-int ls_native_mix(struct ls_native_process *p, const struct ls_native_frame *frames, size_t n, const void *cframes,
-                  uint32_t n_cframes, const struct ls_native_lua *lua, uint32_t n_lua, uint32_t jit, uint32_t *ret_n)
+int ls_native_mix(struct ls_native_process *p, const struct ls_native_frame *frames, size_t n,
+                  const void *cframes, uint32_t n_cframes, const struct ls_native_lua *lua,
+                  uint32_t n_lua, uint32_t jit, uint32_t *ret_n)
 {
-        struct mix m = { .p = p, .lua = lua, .n_lua = n_lua, .cframes = cframes, .n_cframes = n_cframes, .jit = jit };
+        struct mix m = { .p = p,
+                         .lua = lua,
+                         .n_lua = n_lua,
+                         .cframes = cframes,
+                         .n_cframes = n_cframes,
+                         .jit = jit };
 
         if (grow((void **)&p->mixed, &p->mixed_room, n + n_lua + 1, sizeof(*p->mixed)) < 0)
                 return -ENOMEM;
@@ -145,9 +151,9 @@ int ls_native_mix(struct ls_native_process *p, const struct ls_native_frame *fra
         return 0;
 }
 
-int ls_native_sample(struct ls_native_process *p, struct ls_native_ring *ring, const void *record, size_t size,
-                     const struct ls_native_lua *lua, uint32_t n_lua, uint32_t jit, uint32_t *ret_stack,
-                     enum ls_unwind_end *ret_end)
+int ls_native_sample(struct ls_native_process *p, struct ls_native_ring *ring, const void *record,
+                     size_t size, const struct ls_native_lua *lua, uint32_t n_lua, uint32_t jit,
+                     uint32_t *ret_stack, enum ls_unwind_end *ret_end)
 {
         const struct ls_native_frame *frames;
         struct ls_native head;
@@ -158,7 +164,7 @@ int ls_native_sample(struct ls_native_process *p, struct ls_native_ring *ring, c
         if (err < 0)
                 return err;
         memcpy(&head, record, sizeof(head));
-        err = ls_native_mix(p, frames, n, (const uint8_t *)record + sizeof(head), head.ncframes, lua, n_lua, jit,
-                            &n_mixed);
+        err = ls_native_mix(p, frames, n, (const uint8_t *)record + sizeof(head), head.ncframes,
+                            lua, n_lua, jit, &n_mixed);
         return err < 0 ? err : intern(p, ring, n_mixed, ret_stack);
 }

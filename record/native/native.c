@@ -11,9 +11,14 @@
 
 #define MODULES_MAX 512u               /* each holds a descriptor of the worker's */
 #define STACK_MAX (1u << 20)            /* bytes of a native stack, whatever a record says */
-#define CFRAMES_MAX 256u                /* beyond these, stacks are not followed through compiled code */
+#define CFRAMES_MAX 256u /* beyond these, stacks are not followed through compiled code */
 
-struct module { char *path; uint8_t build_id[32]; uint8_t build_id_len; struct ls_worker_file file; };
+struct module {
+        char *path;
+        uint8_t build_id[32];
+        uint8_t build_id_len;
+        struct ls_worker_file file;
+};
 
 struct ls_native_modules {
         struct module *list[MODULES_MAX];       /* number 0 = index 0 and so on; a range has number
@@ -23,8 +28,8 @@ struct ls_native_modules {
 
 static int same_module(const struct module *m, const struct ls_map_range *r)
 {
-        return m->build_id_len == r->build_id_len && !memcmp(m->build_id, r->build_id, r->build_id_len) &&
-               !strcmp(m->path, r->path);
+        return m->build_id_len == r->build_id_len &&
+               !memcmp(m->build_id, r->build_id, r->build_id_len) && !strcmp(m->path, r->path);
 }
 
 /* Finds or opens the file of a range. Returns its number + 1, or 0. */
@@ -46,7 +51,9 @@ static uint32_t module_of(struct ls_native_process *p, const struct ls_map_range
                 free(m);
                 return 0;
         }
-        m->file = (struct ls_worker_file){ .path = m->path, .build_id = m->build_id, .build_id_len = m->build_id_len,
+        m->file = (struct ls_worker_file){ .path = m->path,
+                                           .build_id = m->build_id,
+                                           .build_id_len = m->build_id_len,
                                            .pid = p->mappings->pid };
         ms->list[ms->n] = m;
         return ++ms->n;
@@ -185,8 +192,9 @@ static void set_registers(struct ls_unwind_input *in, const struct ls_native *he
         set(in, LS_REG_R15, head->r15);
 }
 
-int ls_native_stack(struct ls_native_process *p, struct ls_native_ring *ring, const void *record, size_t size,
-                    const struct ls_native_frame **ret_frames, size_t *ret_n, enum ls_unwind_end *ret_end)
+int ls_native_stack(struct ls_native_process *p, struct ls_native_ring *ring, const void *record,
+                    size_t size, const struct ls_native_frame **ret_frames, size_t *ret_n,
+                    enum ls_unwind_end *ret_end)
 {
         uint64_t cframes[CFRAMES_MAX];
         struct ls_unwind_input in = { .cframes = cframes };
@@ -207,7 +215,8 @@ int ls_native_stack(struct ls_native_process *p, struct ls_native_ring *ring, co
                 memcpy(&c, rest + in.n_cframes * sizeof(c), sizeof(c));
                 cframes[in.n_cframes] = c.address;
         }
-        if (put_together(ring, rest + head.ncframes * sizeof(struct ls_native_cframe), head.nbytes, head.keep) < 0)
+        if (put_together(ring, rest + head.ncframes * sizeof(struct ls_native_cframe), head.nbytes,
+                         head.keep) < 0)
                 goto bad;
         set_registers(&in, &head);
         in.stack = ring->bytes;

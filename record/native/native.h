@@ -51,8 +51,9 @@ void ls_native_done(struct ls_native_process *p);
  * (0 for machine code of no file). Lua stands where a frame has LS_NATIVE_LUA_VM or LS_NATIVE_JIT;
  * its cframe is an address of the record's C frames. Returns 0, or -EINVAL: then the sample has no
  * native stack. */
-int ls_native_stack(struct ls_native_process *p, struct ls_native_ring *ring, const void *record, size_t size,
-                    const struct ls_native_frame **ret_frames, size_t *ret_n, enum ls_unwind_end *ret_end);
+int ls_native_stack(struct ls_native_process *p, struct ls_native_ring *ring, const void *record,
+                    size_t size, const struct ls_native_frame **ret_frames, size_t *ret_n,
+                    enum ls_unwind_end *ret_end);
 
 /* The whole for one sample: finds the native frames and puts them around the Lua frames that they
  * belong to. lua: all of the sample's Lua frames, from the root; jit: location of the place in
@@ -60,14 +61,15 @@ int ls_native_stack(struct ls_native_process *p, struct ls_native_ring *ring, co
  * A C function that is in both stacks appears once, as Lua's frame. Where native frames are missing
  * the Lua frames follow alone; they are all there in any case, in their order. Returns 0 with
  * *ret_end, or -EINVAL or -ENOMEM: then the sample has its Lua stack only. */
-int ls_native_sample(struct ls_native_process *p, struct ls_native_ring *ring, const void *record, size_t size,
-                     const struct ls_native_lua *lua, uint32_t n_lua, uint32_t jit, uint32_t *ret_stack,
-                     enum ls_unwind_end *ret_end);
+int ls_native_sample(struct ls_native_process *p, struct ls_native_ring *ring, const void *record,
+                     size_t size, const struct ls_native_lua *lua, uint32_t n_lua, uint32_t jit,
+                     uint32_t *ret_stack, enum ls_unwind_end *ret_end);
 
 /* A part of it: the locations of the mixed stack, innermost first, into p->mixed. cframes: struct
  * ls_native_cframe without alignment, innermost first. Returns 0 or -ENOMEM. */
-int ls_native_mix(struct ls_native_process *p, const struct ls_native_frame *frames, size_t n, const void *cframes,
-                  uint32_t n_cframes, const struct ls_native_lua *lua, uint32_t n_lua, uint32_t jit, uint32_t *ret_n);
+int ls_native_mix(struct ls_native_process *p, const struct ls_native_frame *frames, size_t n,
+                  const void *cframes, uint32_t n_cframes, const struct ls_native_lua *lua,
+                  uint32_t n_lua, uint32_t jit, uint32_t *ret_n);
 
 /* After records of the ring were lost. */
 void ls_native_gap(struct ls_native_ring *ring);

@@ -12,7 +12,14 @@
 #define LABEL_UNASKED UINT32_MAX
 
 /* Where LuaJIT's C frame keeps what its caller had (lj_frame.h, saveregs in vm_x64.dasc). */
-enum { CFRAME_R14 = 40, CFRAME_R15 = 48, CFRAME_RBX = 56, CFRAME_RBP = 64, CFRAME_IP = 72, CFRAME_SIZE = 80 };
+enum {
+        CFRAME_R14 = 40,
+        CFRAME_R15 = 48,
+        CFRAME_RBX = 56,
+        CFRAME_RBP = 64,
+        CFRAME_IP = 72,
+        CFRAME_SIZE = 80
+};
 
 enum site_kind {
         SITE_FREE,
@@ -128,7 +135,8 @@ static struct site *ask(struct ls_unwinder *u, uint64_t pc)
         found.function = found.place.file_offset;
         if (err < 0)
                 found.kind = err == -ENOEXEC ? SITE_NO_FILE : SITE_UNKNOWN;
-        else if (found.place.file && u->owner.row(u->owner.ctx, &found.place, &found.row, &found.function) == 0)
+        else if (found.place.file &&
+                 u->owner.row(u->owner.ctx, &found.place, &found.row, &found.function) == 0)
                 found.kind = SITE_ROW;
         else
                 found.kind = SITE_NO_ROW;
@@ -299,7 +307,9 @@ static int complex_register(const struct ls_cfi_exprs *e, const struct ls_cfi_va
 
 static int step_complex(struct walk *w, const struct ls_cfi_row *row)
 {
-        struct ls_cfi_values v = { .reg = w->reg, .known = w->known, .read = read_for_eval, .ctx = w };
+        struct ls_cfi_values v = {
+                .reg = w->reg, .known = w->known, .read = read_for_eval, .ctx = w
+        };
         uint64_t reg[LS_NREGS] = { 0 };
         uint32_t known = 0;
         const struct ls_cfi_exprs *e = row->exprs;
@@ -311,7 +321,8 @@ static int step_complex(struct walk *w, const struct ls_cfi_row *row)
         for (unsigned r = 0; r < LS_NREGS; r++) {
                 /* After a signal all registers are those of the interrupted code; else a callee may
                  * use some. */
-                if (!(row->flags & LS_CFI_SIGNAL) && r != LS_REG_IP && !(LS_CFI_CALLEE_SAVED >> r & 1))
+                if (!(row->flags & LS_CFI_SIGNAL) && r != LS_REG_IP &&
+                    !(LS_CFI_CALLEE_SAVED >> r & 1))
                         continue;
                 err = complex_register(e, &v, r, &reg[r]);
                 if (err < 0)
@@ -336,8 +347,9 @@ static int step_guess(struct walk *w, int first)
         if (first && returns_to_c(w, sp) && read_stack(w, sp, &ip) == 0) {
                 set(w, LS_REG_RSP, sp + 8);
         } else {
-                if (!(w->known >> LS_REG_RBP & 1) || fp < sp || fp % 8 || !returns_to_c(w, fp + 8) ||
-                    read_stack(w, fp + 8, &ip) < 0 || read_stack(w, fp, &next) < 0)
+                if (!(w->known >> LS_REG_RBP & 1) || fp < sp || fp % 8 ||
+                    !returns_to_c(w, fp + 8) || read_stack(w, fp + 8, &ip) < 0 ||
+                    read_stack(w, fp, &next) < 0)
                         return -ENOENT;
                 set(w, LS_REG_RBP, next);
                 set(w, LS_REG_RSP, fp + 16);
@@ -419,8 +431,8 @@ static enum ls_unwind_end end_of(int err)
         }
 }
 
-size_t ls_unwind(struct ls_unwinder *u, const struct ls_unwind_input *in, struct ls_native_frame *ret_frames,
-                 size_t room, enum ls_unwind_end *ret_end)
+size_t ls_unwind(struct ls_unwinder *u, const struct ls_unwind_input *in,
+                 struct ls_native_frame *ret_frames, size_t room, enum ls_unwind_end *ret_end)
 {
         struct walk w = { .u = u, .in = in, .known = in->known, .exact = 1 };
         size_t n = 0;
@@ -444,8 +456,11 @@ size_t ls_unwind(struct ls_unwinder *u, const struct ls_unwind_input *in, struct
                         return n;
                 }
                 s = find_site(u, ip - !w.exact);
-                *frame = (struct ls_native_frame){ .ip = ip, .sp = w.reg[LS_REG_RSP], .label = label_of(u, s) };
-                frame->function = s->kind < SITE_NO_ROW ? 0 : s->pc - (s->place.file_offset - s->function);
+                *frame = (struct ls_native_frame){ .ip = ip,
+                                                   .sp = w.reg[LS_REG_RSP],
+                                                   .label = label_of(u, s) };
+                frame->function =
+                        s->kind < SITE_NO_ROW ? 0 : s->pc - (s->place.file_offset - s->function);
                 n++;
                 err = step(&w, s, frame, n == 1);
                 if (err != 0 || w.reg[LS_REG_RSP] <= frame->sp) {

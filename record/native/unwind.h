@@ -23,10 +23,11 @@ enum ls_unwind_end {                    /* why there are no more frames */
 };
 
 /* Flags of a frame. */
-#define LS_NATIVE_JIT     0x01          /* machine code of no file; sp and cframe tell where it stands */
-#define LS_NATIVE_LUA_VM  0x02          /* LuaJIT's interpreter: Lua frames of the C frame cframe belong here */
+#define LS_NATIVE_JIT 0x01 /* machine code of no file; sp and cframe tell where it stands */
+#define LS_NATIVE_LUA_VM                                                                           \
+        0x02 /* LuaJIT's interpreter: Lua frames of the C frame cframe belong here */
 #define LS_NATIVE_SIGNAL  0x04          /* returns from a signal's handler */
-#define LS_NATIVE_GUESSED 0x08          /* its caller comes from a frame pointer, not from a table */
+#define LS_NATIVE_GUESSED 0x08 /* its caller comes from a frame pointer, not from a table */
 
 struct ls_native_frame {
         uint64_t ip;                    /* exact for the first; else where the callee returns to */
@@ -41,7 +42,8 @@ struct ls_native_frame {
 
 struct ls_unwind_input {
         uint64_t reg[LS_NREGS];         /* by DWARF number */
-        uint32_t known;                 /* bit mask: rip and rsp must be; rbp, rbx, r12 to r15 should; the rest helps
+        uint32_t
+                known; /* bit mask: rip and rsp must be; rbp, rbx, r12 to r15 should; the rest helps
                                            in functions that align their stack */
         const uint8_t *stack;           /* bytes from stack_start on; any alignment */
         uint64_t stack_start;           /* an address at or below rsp */
@@ -80,7 +82,7 @@ void ls_unwind_forget(struct ls_unwinder *u, uint64_t start, uint64_t end);
 
 /* Frames from the innermost to the root. Returns their number (at least 1 with room, 0 for an input
  * without rip and rsp), and in *ret_end why it ended there. */
-size_t ls_unwind(struct ls_unwinder *u, const struct ls_unwind_input *in, struct ls_native_frame *ret_frames,
-                 size_t room, enum ls_unwind_end *ret_end);
+size_t ls_unwind(struct ls_unwinder *u, const struct ls_unwind_input *in,
+                 struct ls_native_frame *ret_frames, size_t room, enum ls_unwind_end *ret_end);
 
 #endif

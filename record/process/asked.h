@@ -8,7 +8,8 @@
 
 #include "formats/wire/events.h"
 
-#define LS_MIN_INTERVAL_NS 50000ull             /* a tick costs some microseconds: below this it is mostly itself */
+#define LS_MIN_INTERVAL_NS                                                                         \
+        50000ull /* a tick costs some microseconds: below this it is mostly itself */
 #define LS_MAX_INTERVAL_NS 3600000000000ull
 #define LS_DEFAULT_INTERVAL_NS 1000000ull
 #define LS_DEFAULT_RING (2u << 20)              /* with the trace buffers, 4 MiB for one thread */
@@ -16,7 +17,8 @@
  * the time. At 1 ms the pages that are new to the program would be half of a tick's cost for
  * seconds. */
 #define LS_NATIVE_RING (8u << 20)
-#define LS_SMALL_RING (512u << 10)              /* for each thread after the first, or a quarter of the first one's */
+#define LS_SMALL_RING                                                                              \
+        (512u << 10) /* for each thread after the first, or a quarter of the first one's */
 #define LS_MIN_RING (64u << 10)
 #define LS_MAX_RING (1u << 23)                  /* a record's size has 24 bits */
 #define LS_MAX_DEPTH 1000000u
@@ -41,9 +43,10 @@
 #define LS_RECORD_LIVE (1u << LS_EVENT_LIVE)
 #define LS_RECORD_MEMORY (LS_RECORD_ALLOC | LS_RECORD_LIVE)
 #define LS_RECORD_COVERAGE (1u << LS_EVENT_COVERAGE)
+#define LS_RECORD_CALLTIME (1u << LS_EVENT_CALLTIME)
 #define LS_RECORD_EXACT                                                                            \
         (LS_RECORD_COVERAGE | 1u << LS_EVENT_LINES | 1u << LS_EVENT_CALLS |                        \
-         1u << LS_EVENT_INSTRUCTIONS | 1u << LS_EVENT_BRANCHES)
+         1u << LS_EVENT_INSTRUCTIONS | 1u << LS_EVENT_BRANCHES | LS_RECORD_CALLTIME)
 
 struct ls_record_options {
         uint64_t interval_ns;

@@ -112,7 +112,8 @@ static void look_at_process(struct ls_children *c, pid_t pid)
         struct stat st;
         char exe[LS_PROC_PATH], path[PATH_MAX];
 
-        if (c->known[i].told || stat(ls_proc_path(exe, pid, 0, "exe"), &st) < 0 || (c->known[i].dev == st.st_dev && c->known[i].ino == st.st_ino))
+        if (c->known[i].told || stat(ls_proc_path(exe, pid, 0, "exe"), &st) < 0 ||
+            (c->known[i].dev == st.st_dev && c->known[i].ino == st.st_ino))
                 return;
         /* It may be about to say that it is there. */
         if (c->following && (c->is_recorded(c->ctx, pid) || !c->known[i].seen++))
@@ -120,7 +121,8 @@ static void look_at_process(struct ls_children *c, pid_t pid)
         c->known[i].dev = st.st_dev;
         c->known[i].ino = st.st_ino;
         /* By its name: a worker may not look at another process's descriptors. */
-        if (ls_proc_link(pid, "exe", path, sizeof(path)) > 0 && runs_luajit(c, ls_workers_of(c->workers, pid, NULL), path))
+        if (ls_proc_link(pid, "exe", path, sizeof(path)) > 0 &&
+            runs_luajit(c, ls_workers_of(c->workers, pid, NULL), path))
                 tell(c, pid);
 }
 

@@ -27,7 +27,8 @@ int ls_ids_reserve(struct ls_ids *all, void **table, uint32_t *n, size_t size, u
                 return 0;
         want = id + id / 2 + 64;
         more = (want - *n) * (uint64_t)size;
-        if (all->bytes + more > BYTES_MOST || all->bytes + more > BYTES_FREE + all->defined * BYTES_EACH)
+        if (all->bytes + more > BYTES_MOST ||
+            all->bytes + more > BYTES_FREE + all->defined * BYTES_EACH)
                 return -EINVAL;
         grown = reallocarray(*table, want, size);
         if (!grown)

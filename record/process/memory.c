@@ -25,7 +25,10 @@ static uint8_t exact_want(const struct ls_record_options *o)
 {
         uint32_t events = o->events & LS_RECORD_EXACT;
 
-        return !events ? LS_EXACT_NOTHING : events == LS_RECORD_COVERAGE ? LS_EXACT_COVERAGE : LS_EXACT_ALL;
+        return events & LS_RECORD_CALLTIME    ? LS_EXACT_TIME
+               : !events                      ? LS_EXACT_NOTHING
+               : events == LS_RECORD_COVERAGE ? LS_EXACT_COVERAGE
+                                              : LS_EXACT_ALL;
 }
 
 static void fill(struct ls_memory *m, const struct ls_record_options *o)

@@ -70,7 +70,8 @@ static inline unsigned ls_memory_owner(const struct ls_memory *m, unsigned i)
 static inline struct ls_ring *ls_memory_ring(const struct ls_memory *m, unsigned i)
 {
         if (ls_memory_role(m, i) != LS_ROLE_AGENT)
-                return (struct ls_ring *)(m->watchers + (i - m->of[LS_ROLE_BLOCKED].first) * m->ring_stride);
+                return (struct ls_ring *)(m->watchers +
+                                          (i - m->of[LS_ROLE_BLOCKED].first) * m->ring_stride);
         return (struct ls_ring *)((char *)m->shm + ls_ring_offset(m->ring_size, m->ring_stride, i));
 }
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOKS 3                         /* a ms apart: the sender may not be through with the group yet */
+#define LOOKS 3 /* a ms apart: the sender may not be through with the group yet */
 
 pid_t ls_sentinel_start(void)
 {

@@ -35,10 +35,11 @@
 #include "record/tick/request.h"
 #include "record/tick/signal.h"
 
-#define WINDOW_NS 10000000ull           /* how often the event is judged while it is found wanting */
+#define WINDOW_NS 10000000ull /* how often the event is judged while it is found wanting */
 #define CALM_NS 40000000ull             /* and while it is not */
-#define CALM_MOST_NS 640000000ull       /* and while nothing has run since the last look, for long */
-#define NEW_NS 50000000ull              /* a thread that was just armed may not live that long: it is judged early */
+#define CALM_MOST_NS 640000000ull /* and while nothing has run since the last look, for long */
+#define NEW_NS                                                                                     \
+        50000000ull /* a thread that was just armed may not live that long: it is judged early */
 #define PAUSE_MIN_NS 1000000ull         /* between own ticks: each costs the recorder some 20 us */
 #define ONCE_NS 20000u                  /* until an event that is let go comes */
 
@@ -105,8 +106,10 @@ static int enable(struct ls_tick_thread *h)
 {
         struct f_owner_ex owner = { F_OWNER_TID, h->tid };
 
-        if (fcntl(h->event_fd, F_SETFL, O_ASYNC | O_NONBLOCK) < 0 || fcntl(h->event_fd, F_SETSIG, LS_TICK_SIGNAL) < 0 ||
-            fcntl(h->event_fd, F_SETOWN_EX, &owner) < 0 || ioctl(h->event_fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+        if (fcntl(h->event_fd, F_SETFL, O_ASYNC | O_NONBLOCK) < 0 ||
+            fcntl(h->event_fd, F_SETSIG, LS_TICK_SIGNAL) < 0 ||
+            fcntl(h->event_fd, F_SETOWN_EX, &owner) < 0 ||
+            ioctl(h->event_fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
                 return -errno;
         return 0;
 }
@@ -171,7 +174,8 @@ static void set_starved(struct ls_tick_thread *h, int starved)
 static int judge(const struct ls_ticker *t, struct ls_tick_thread *h, uint64_t now)
 {
         uint32_t handled = ls_tick_handled(h) - h->window_handled;
-        uint64_t times, own = h->sent - h->window_sent, cpu = ls_tick_clock(h, &times) - h->window_cpu_ns;
+        uint64_t times, own = h->sent - h->window_sent,
+                        cpu = ls_tick_clock(h, &times) - h->window_cpu_ns;
         uint64_t due = cpu / t->interval_ns, came = handled > own ? handled - own : 0;
 
         times -= h->window_times;
@@ -195,7 +199,8 @@ static int look_after(const struct ls_ticker *t, struct ls_tick_thread *h, uint6
 {
         uint32_t handled = ls_tick_handled(h);
 
-        if (h->off || (h->starved && handled == h->last_handled && now - h->sent_ns >= t->interval_ns))
+        if (h->off ||
+            (h->starved && handled == h->last_handled && now - h->sent_ns >= t->interval_ns))
                 ls_tick_try(h, now);
         h->last_handled = handled;
         return now - h->window_ns < (h->off ? CALM_NS : WINDOW_NS) || judge(t, h, now);

@@ -24,8 +24,8 @@
 #include "record/tick/perf.h"
 #include "record/tick/signal.h"
 
-static void __attribute__((format(printf, 3, 4))) say(struct ls_probe_result *r, enum ls_probe_status status,
-                                                      const char *fmt, ...)
+static void __attribute__((format(printf, 3, 4)))
+say(struct ls_probe_result *r, enum ls_probe_status status, const char *fmt, ...)
 {
         va_list ap;
 
@@ -64,7 +64,8 @@ static void probe_system(pid_t child, struct ls_probe_result *r)
         (void)child;
         if (uname(&u) < 0)
                 memset(&u, 0, sizeof(u));
-        say(r, cpus > 1 ? LS_PROBE_OK : LS_PROBE_NOTE, "%s %s %s, %ld processor%s", u.sysname, u.release, u.machine, cpus,
+        say(r, cpus > 1 ? LS_PROBE_OK : LS_PROBE_NOTE, "%s %s %s, %ld processor%s", u.sysname,
+            u.release, u.machine, cpus,
             cpus > 1 ? "s" : "; the recorder shares it with the program");
 }
 
@@ -83,10 +84,12 @@ static void probe_agent(pid_t child, struct ls_probe_result *r)
 
 static const char *paranoid_meaning(int level)
 {
-        return level <= -1 ? "no limits" : level == 0 ? "users may watch processors, but not raw tracepoints"
-             : level == 1 ? "users may watch their processes, the kernel included"
-             : level == 2 ? "users may watch their processes, the kernel excluded: enough for luasample"
-                          : "users may not use perf events";
+        return level <= -1  ? "no limits"
+               : level == 0 ? "users may watch processors, but not raw tracepoints"
+               : level == 1 ? "users may watch their processes, the kernel included"
+               : level == 2 ? "users may watch their processes, the kernel excluded: enough for "
+                              "luasample"
+                            : "users may not use perf events";
 }
 
 static void probe_perf(pid_t child, struct ls_probe_result *r)
@@ -96,17 +99,21 @@ static void probe_perf(pid_t child, struct ls_probe_result *r)
 
         if (read_line("/proc/sys/kernel/perf_event_paranoid", line, sizeof(line)) == 0) {
                 level = atoi(line);
-                snprintf(why, sizeof(why), "kernel.perf_event_paranoid is %d: %s", level, paranoid_meaning(level));
+                snprintf(why, sizeof(why), "kernel.perf_event_paranoid is %d: %s", level,
+                         paranoid_meaning(level));
         }
         if (err == 0) {
                 say(r, LS_PROBE_OK, "an event on another process can be opened (%s)", why);
                 return;
         }
-        say(r, LS_PROBE_NOTE, "an event on another process cannot be opened: %s (%s)", strerror(-err), why);
+        say(r, LS_PROBE_NOTE, "an event on another process cannot be opened: %s (%s)",
+            strerror(-err), why);
         if (level > 2 && (err == -EACCES || err == -EPERM))
-                hint(r, "run: sysctl -w kernel.perf_event_paranoid=2 (as root), or give luasample CAP_PERFMON");
+                hint(r, "run: sysctl -w kernel.perf_event_paranoid=2 (as root), or give luasample "
+                        "CAP_PERFMON");
         else if (err == -EACCES || err == -EPERM)
-                hint(r, "a container's seccomp filter forbids it: start it with --cap-add PERFMON or a filter that allows "
+                hint(r, "a container's seccomp filter forbids it: start it with --cap-add PERFMON "
+                        "or a filter that allows "
                         "perf_event_open");
 }
 
@@ -117,7 +124,8 @@ static void probe_helper(pid_t child, struct ls_probe_result *r)
         if (err == 0)
                 say(r, LS_PROBE_OK, "it can be seen whether another process runs");
         else
-                say(r, LS_PROBE_NOTE, "it cannot be seen whether another process runs: %s", strerror(-err));
+                say(r, LS_PROBE_NOTE, "it cannot be seen whether another process runs: %s",
+                    strerror(-err));
 }
 
 static void probe_cputime(pid_t child, struct ls_probe_result *r)
@@ -133,7 +141,9 @@ static void probe_cputime(pid_t child, struct ls_probe_result *r)
         }
         timer_delete(timer);
         clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
-        say(r, LS_PROBE_OK, "a thread can have a CPU-time timer; its signals come with the kernel's tick, each %.0f ms",
+        say(r, LS_PROBE_OK,
+            "a thread can have a CPU-time timer; its signals come with the kernel's tick, each "
+            "%.0f ms",
             (double)tick.tv_nsec / 1e6);
 }
 
@@ -143,9 +153,11 @@ static void probe_memfd(pid_t child, struct ls_probe_result *r)
 
         (void)child;
         if (fd >= 0 && ftruncate(fd, 4096) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
-                say(r, LS_PROBE_OK, "memory can be shared with the program (memfd_create with seals)");
+                say(r, LS_PROBE_OK,
+                    "memory can be shared with the program (memfd_create with seals)");
         else
-                say(r, LS_PROBE_FAIL, "memory cannot be shared with the program: memfd_create: %s", strerror(errno));
+                say(r, LS_PROBE_FAIL, "memory cannot be shared with the program: memfd_create: %s",
+                    strerror(errno));
         if (fd >= 0)
                 close(fd);
 }
@@ -158,8 +170,8 @@ static void probe_proc(pid_t child, struct ls_probe_result *r)
 
         for (unsigned i = 0; i < sizeof(files) / sizeof(*files); i++) {
                 if (access(ls_proc_path(path, child, 0, files[i]), R_OK) < 0) {
-                        say(r, LS_PROBE_FAIL, "/proc/PID/%s of an own process cannot be read: %s", files[i],
-                            strerror(errno));
+                        say(r, LS_PROBE_FAIL, "/proc/PID/%s of an own process cannot be read: %s",
+                            files[i], strerror(errno));
                         hint(r, "mount /proc (and not with hidepid for this user)");
                         return;
                 }
@@ -173,9 +185,12 @@ static void probe_ptrace(pid_t child, struct ls_probe_result *r)
 
         (void)child;
         if (read_line("/proc/sys/kernel/yama/ptrace_scope", line, sizeof(line)) < 0)
-                say(r, LS_PROBE_OK, "no limit by Yama; record starts the program itself, and needs no more");
+                say(r, LS_PROBE_OK,
+                    "no limit by Yama; record starts the program itself, and needs no more");
         else
-                say(r, LS_PROBE_OK, "kernel.yama.ptrace_scope is %s; record starts the program itself, and needs no more",
+                say(r, LS_PROBE_OK,
+                    "kernel.yama.ptrace_scope is %s; record starts the program itself, and needs "
+                    "no more",
                     line);
 }
 
@@ -184,25 +199,33 @@ static void probe_wall(pid_t child, struct ls_probe_result *r)
 {
         static const char there[] = "luasample";
         char here[sizeof(there)] = "", line[256];
-        struct iovec to = { here, sizeof(here) }, from = { (void *)(uintptr_t)there, sizeof(there) };
+        struct iovec to = { here, sizeof(here) },
+                     from = { (void *)(uintptr_t)there, sizeof(there) };
         uint64_t numbers[3];
 
         if (process_vm_readv(child, &to, 1, &from, 1, 0) != (ssize_t)sizeof(there)) {
-                say(r, LS_PROBE_NOTE, "the memory of an own process cannot be read: %s", strerror(errno));
-                hint(r, "-e wall charges blocked time to the stack that was seen last: grant CAP_SYS_PTRACE, or in a "
+                say(r, LS_PROBE_NOTE, "the memory of an own process cannot be read: %s",
+                    strerror(errno));
+                hint(r, "-e wall charges blocked time to the stack that was seen last: grant "
+                        "CAP_SYS_PTRACE, or in a "
                         "container --cap-add SYS_PTRACE");
                 return;
         }
         if (ls_proc_read(child, 0, "schedstat", line, sizeof(line)) < 0 ||
-            sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64, &numbers[0], &numbers[1], &numbers[2]) != 3) {
-                say(r, LS_PROBE_NOTE, "this kernel has no /proc/PID/schedstat: -e wall records only the time on a CPU");
+            sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64, &numbers[0], &numbers[1],
+                   &numbers[2]) != 3) {
+                say(r, LS_PROBE_NOTE,
+                    "this kernel has no /proc/PID/schedstat: -e wall records only the time on a "
+                    "CPU");
                 return;
         }
         say(r, LS_PROBE_OK, "the stack of a blocked process can be read");
 }
 
-static const struct { int resource; const char *name; rlim_t least; const char *hint; } limits[] = {
-        { RLIMIT_SIGPENDING, "sigpending", 16, "only --timer cputime needs a pending signal: raise it with ulimit -i" },
+static const struct { int resource; const char *name; rlim_t least; const char *hint;
+} limits[] = {
+        { RLIMIT_SIGPENDING, "sigpending", 16,
+          "only --timer cputime needs a pending signal: raise it with ulimit -i" },
         { RLIMIT_NOFILE, "nofile", 32, "raise it with ulimit -n" },
         { RLIMIT_MEMLOCK, "memlock", 0, "" },
 };
@@ -220,7 +243,8 @@ static void probe_limits(pid_t child, struct ls_probe_result *r)
                 getrlimit((__rlimit_resource_t)limits[i].resource, &l);
                 if (l.rlim_cur != RLIM_INFINITY)
                         snprintf(value, sizeof(value), "%ju", (uintmax_t)l.rlim_cur);
-                at += (size_t)snprintf(r->text + at, sizeof(r->text) - at, "%s%s %s", i ? ", " : "", limits[i].name, value);
+                at += (size_t)snprintf(r->text + at, sizeof(r->text) - at, "%s%s %s", i ? ", " : "",
+                                       limits[i].name, value);
                 if (l.rlim_cur < limits[i].least) {
                         r->status = LS_PROBE_NOTE;
                         hint(r, limits[i].hint);
@@ -242,7 +266,9 @@ static double clock_cost(void)
                 for (unsigned i = 0; i < 100; i++)
                         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
                 clock_gettime(CLOCK_MONOTONIC, &end);
-                ns = ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) / 100;
+                ns = ((double)(end.tv_sec - start.tv_sec) * 1e9 +
+                      (double)(end.tv_nsec - start.tv_nsec)) /
+                     100;
                 least = !round || ns < least ? ns : least;
         }
         return least;
@@ -254,12 +280,14 @@ static void probe_clock(pid_t child, struct ls_probe_result *r)
         double ns = clock_cost();
 
         (void)child;
-        read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source, sizeof(source));
-        say(r, ns < 2000 ? LS_PROBE_OK : LS_PROBE_NOTE, "%s; reading a thread's CPU clock takes %.0f ns", source, ns);
+        read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
+                  sizeof(source));
+        say(r, ns < 2000 ? LS_PROBE_OK : LS_PROBE_NOTE,
+            "%s; reading a thread's CPU clock takes %.0f ns", source, ns);
         if (ns >= 2000)
-                hint(r, strcmp(source, "tsc") ?
-                     "each sample reads clocks: take a longer interval, or boot with clocksource=tsc where it is stable" :
-                     "each sample reads clocks: take a longer interval");
+                hint(r, strcmp(source, "tsc") ? "each sample reads clocks: take a longer interval, "
+                                                "or boot with clocksource=tsc where it is stable"
+                                              : "each sample reads clocks: take a longer interval");
 }
 
 const struct ls_probe ls_probes[] = {
@@ -290,7 +318,8 @@ void ls_probe_program(const char *name, struct ls_probe_result *ret)
         else if (*sentence)
                 say(ret, LS_PROBE_NOTE, "%s", sentence);
         else if (!ls_image_has_luajit(&image))
-                say(ret, LS_PROBE_NOTE, "%s: no LuaJIT in it or linked to it; one that it loads later is recorded",
+                say(ret, LS_PROBE_NOTE,
+                    "%s: no LuaJIT in it or linked to it; one that it loads later is recorded",
                     image.path);
         else
                 say(ret, LS_PROBE_OK, "%s: can be recorded", image.path);

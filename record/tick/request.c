@@ -10,7 +10,8 @@ void ls_ticker_sleep_until(struct ls_ticker *t, uint32_t request, uint64_t until
         struct timespec at = { (time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u) };
 
         if (!atomic_load(&t->stop))
-                syscall(SYS_futex, &t->shm->request, FUTEX_WAIT_BITSET, request, &at, NULL, FUTEX_BITSET_MATCH_ANY);
+                syscall(SYS_futex, &t->shm->request, FUTEX_WAIT_BITSET, request, &at, NULL,
+                        FUTEX_BITSET_MATCH_ANY);
 }
 
 void ls_ticker_sleep(struct ls_ticker *t, uint32_t request, uint64_t ns)

@@ -22,7 +22,8 @@
 #include "record/process/proc.h"
 #include "record/tick/request.h"
 
-#define OUTSTANDING_MAX_NS 200000000ull         /* a signal not handled for so long may be blocked, or lost in an exec */
+#define OUTSTANDING_MAX_NS                                                                         \
+        200000000ull /* a signal not handled for so long may be blocked, or lost in an exec */
 
 static int open_file(pid_t pid, pid_t tid, const char *name)
 {
@@ -97,7 +98,8 @@ int ls_ticker_helper_probe(pid_t pid)
 
 int ls_tick_look_open(struct ls_tick_thread *h)
 {
-        h->cpu_fd = open_file(h->ticker->pid, h->tid, "schedstat");     /* without it there are only the ticks */
+        h->cpu_fd = open_file(h->ticker->pid, h->tid,
+                              "schedstat"); /* without it there are only the ticks */
         h->look_fd = open_look(h->ticker->pid, h->tid, &h->look);
         if (h->look_fd < 0)
                 return h->look_fd;
@@ -136,7 +138,8 @@ uint32_t ls_tick_handled(const struct ls_tick_thread *h)
 /* 1 while a signal that we sent may still be waiting to be handled. */
 static int is_outstanding(struct ls_tick_thread *h, uint64_t now)
 {
-        if (h->outstanding && (ls_tick_handled(h) != h->handled || now - h->sent_ns > OUTSTANDING_MAX_NS))
+        if (h->outstanding &&
+            (ls_tick_handled(h) != h->handled || now - h->sent_ns > OUTSTANDING_MAX_NS))
                 h->outstanding = 0;
         return h->outstanding;
 }

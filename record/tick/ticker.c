@@ -30,7 +30,8 @@ static int arm(struct ls_ticker *t, struct ls_tick_thread *h)
         atomic_store(&h->ring->ticked, 1);
         err = t->source->arm(t, h);
         /* The event may be forbidden for this one process, such as one that is not dumpable. */
-        if (err < 0 && err != -ESRCH && err != -EMFILE && t->source == &ls_tick_source_perf && !t->n_armed) {
+        if (err < 0 && err != -ESRCH && err != -EMFILE && t->source == &ls_tick_source_perf &&
+            !t->n_armed) {
                 t->source = &ls_tick_source_helper;
                 atomic_store(&t->timer, LS_TIMER_HELPER);
                 err = t->source->arm(t, h);
@@ -85,7 +86,7 @@ int ls_ticker_follow(struct ls_ticker *t)
         return missing;
 }
 
-#define SLICE_NS 100000ull              /* the least that the kernel takes; a tick needs a tenth of it */
+#define SLICE_NS 100000ull /* the least that the kernel takes; a tick needs a tenth of it */
 
 /* On a busy machine this thread should not wait for its turn: from Linux 6.12 on a thread that says
  * that it runs but shortly goes before those that do not. Older kernels do not look at it. */
@@ -100,7 +101,8 @@ static void run_shortly(void)
                 uint64_t runtime, deadline, period;
         } attr = { .size = sizeof(attr) };
 
-        if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 || attr.policy != 0 /* SCHED_OTHER */)
+        if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 ||
+            attr.policy != 0 /* SCHED_OTHER */)
                 return;
         attr.flags = 0;
         attr.runtime = SLICE_NS;
@@ -113,7 +115,8 @@ static void pass_on(const struct ls_ticker *t)
 {
         const uint64_t one = 1;
 
-        if (t->full_fd >= 0 && atomic_load(&t->shm->filling) && write(t->full_fd, &one, sizeof(one)) < 0)
+        if (t->full_fd >= 0 && atomic_load(&t->shm->filling) &&
+            write(t->full_fd, &one, sizeof(one)) < 0)
                 return;                 /* it is readable already */
 }
 
@@ -143,10 +146,11 @@ static void *ticker_thread(void *arg)
         return NULL;
 }
 
-int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, uint64_t interval_ns, int full_fd,
-                    struct ls_ticker **ret)
+int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, uint64_t interval_ns,
+                    int full_fd, struct ls_ticker **ret)
 {
-        struct ls_ticker *t = calloc(1, sizeof(*t) + m->of[LS_ROLE_AGENT].n * sizeof(t->threads[0]));
+        struct ls_ticker *t =
+                calloc(1, sizeof(*t) + m->of[LS_ROLE_AGENT].n * sizeof(t->threads[0]));
         sigset_t all, old;
         int err;
 
@@ -163,8 +167,11 @@ int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, u
         t->timer = timer;
         t->n = m->of[LS_ROLE_AGENT].n;
         for (unsigned i = 0; i < t->n; i++)
-                t->threads[i] = (struct ls_tick_thread){ .ticker = t, .ring = ls_memory_ring(m, i), .event_fd = -1,
-                                                         .cpu_fd = -1, .look_fd = -1 };
+                t->threads[i] = (struct ls_tick_thread){ .ticker = t,
+                                                         .ring = ls_memory_ring(m, i),
+                                                         .event_fd = -1,
+                                                         .cpu_fd = -1,
+                                                         .look_fd = -1 };
         ls_allow_files(64 + 4 * t->n);  /* up to three for each thread */
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &old);

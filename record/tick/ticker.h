@@ -12,8 +12,8 @@
 /* Starts the thread. timer: LS_TIMER_PERF or LS_TIMER_HELPER; when perf fails at run time the
  * ticker goes on with helper. full_fd: an eventfd that it writes to when the agent says that a
  * ring fills, -1 = none. Returns 0 or -errno. */
-int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, uint64_t interval_ns, int full_fd,
-                    struct ls_ticker **ret);
+int ls_ticker_start(const struct ls_memory *m, pid_t pid, enum ls_timer timer, uint64_t interval_ns,
+                    int full_fd, struct ls_ticker **ret);
 /* Ends the thread: no tick comes after it returns. May be called again. Both take NULL. */
 void ls_ticker_stop(struct ls_ticker *t);
 void ls_ticker_free(struct ls_ticker *t);

@@ -117,16 +117,19 @@ void ls_attempts_write(struct ls_attempts *a, struct ls_trace_writer *w)
 
                 if (!s->count)
                         continue;
-                ls_trace_row(w, LS_REC_ATTEMPT, (const uint64_t[LS_COLUMNS_MAX]){
-                        [LS_C_ATTEMPT_VM] = k->vm,
-                        [LS_C_ATTEMPT_START] = location(w, k->start, k->start_line),
-                        [LS_C_ATTEMPT_FIRST_LINE] = k->first_line,
-                        [LS_C_ATTEMPT_LAST_LINE] = k->last_line,
-                        [LS_C_ATTEMPT_STOP] = location(w, k->stop, k->stop_line),
-                        [LS_C_ATTEMPT_FLAGS] = k->flags,
-                        [LS_C_ATTEMPT_REASON] = words(w, s->reason),
-                        [LS_C_ATTEMPT_ABOUT] = k->about,
-                        [LS_C_ATTEMPT_COUNT] = s->count, [LS_C_ATTEMPT_NS] = s->ns, [LS_C_ATTEMPT_BYTECODES] = s->bytecodes });
+                ls_trace_row(w, LS_REC_ATTEMPT,
+                             (const uint64_t[LS_COLUMNS_MAX]){
+                                     [LS_C_ATTEMPT_VM] = k->vm,
+                                     [LS_C_ATTEMPT_START] = location(w, k->start, k->start_line),
+                                     [LS_C_ATTEMPT_FIRST_LINE] = k->first_line,
+                                     [LS_C_ATTEMPT_LAST_LINE] = k->last_line,
+                                     [LS_C_ATTEMPT_STOP] = location(w, k->stop, k->stop_line),
+                                     [LS_C_ATTEMPT_FLAGS] = k->flags,
+                                     [LS_C_ATTEMPT_REASON] = words(w, s->reason),
+                                     [LS_C_ATTEMPT_ABOUT] = k->about,
+                                     [LS_C_ATTEMPT_COUNT] = s->count,
+                                     [LS_C_ATTEMPT_NS] = s->ns,
+                                     [LS_C_ATTEMPT_BYTECODES] = s->bytecodes });
                 s->count = s->ns = s->bytecodes = 0;
         }
 }

@@ -15,7 +15,7 @@
 
 #define DENSE 16384u                    /* rows of a counter in a file before they get sparser */
 #define ROWS_MAX (1u << 20)             /* of a process in a file, but for last values */
-#define LATE_NS 1000000000ull           /* older than the start, or newer than the last look at the clock */
+#define LATE_NS 1000000000ull /* older than the start, or newer than the last look at the clock */
 
 /* A copy of its name, which may change at any time. 0 = it has none. */
 static int name_of(const struct ls_translate *t, uint32_t i, char name[LS_COUNTER_NAME],
@@ -71,10 +71,12 @@ static int makes_sense(const struct ls_translate *t, uint64_t time_ns, uint64_t 
         double value;
 
         memcpy(&value, &bits, sizeof(value));
-        return isfinite(value) && time_ns + LATE_NS >= t->cfg.start_ns && time_ns <= t->now_ns + LATE_NS;
+        return isfinite(value) && time_ns + LATE_NS >= t->cfg.start_ns &&
+               time_ns <= t->now_ns + LATE_NS;
 }
 
-static void write_row(struct ls_translate *t, struct ls_counts_one *one, uint64_t time_ns, uint64_t value)
+static void write_row(struct ls_translate *t, struct ls_counts_one *one, uint64_t time_ns,
+                      uint64_t value)
 {
         ls_trace_count(t->cfg.writer, one->id, time_ns, value);
         one->time_ns = time_ns;
@@ -87,11 +89,13 @@ static void write_row(struct ls_translate *t, struct ls_counts_one *one, uint64_
 }
 
 /* A value that may be written, if there was none for long enough at due_ns. */
-static void take(struct ls_translate *t, uint32_t i, uint64_t time_ns, uint64_t value, uint64_t due_ns)
+static void take(struct ls_translate *t, uint32_t i, uint64_t time_ns, uint64_t value,
+                 uint64_t due_ns)
 {
         struct ls_counts_one *one = &t->counts.one[i];
 
-        if (!id_of(t, i) || (one->time_ns && time_ns < one->time_ns) || (one->time_ns == time_ns && one->value == value))
+        if (!id_of(t, i) || (one->time_ns && time_ns < one->time_ns) ||
+            (one->time_ns == time_ns && one->value == value))
                 return;
         if (one->time_ns && due_ns - one->time_ns < one->apart_ns)
                 return;
@@ -106,7 +110,8 @@ int ls_counts_record(struct ls_translate *t, unsigned ring, const void *body, ui
         const struct ls_rec_count *rec = body;
 
         (void)ring;
-        if (len < sizeof(*rec) || rec->counter >= LS_COUNTERS || !makes_sense(t, rec->time_ns, rec->value))
+        if (len < sizeof(*rec) || rec->counter >= LS_COUNTERS ||
+            !makes_sense(t, rec->time_ns, rec->value))
                 return -EINVAL;
         say_own(t, rec->counter, rec->time_ns, rec->value);
         take(t, rec->counter, rec->time_ns, rec->value, rec->time_ns);
@@ -137,7 +142,8 @@ static struct ls_counts_heap *heap_of(struct ls_translate *t, uint32_t vm)
 {
         struct ls_counts *c = &t->counts;
 
-        if (!vm || vm > HEAP_IDS || ls_ids_reserve(&t->ids, (void **)&c->heaps, &c->n_heaps, sizeof(*c->heaps), vm) < 0)
+        if (!vm || vm > HEAP_IDS ||
+            ls_ids_reserve(&t->ids, (void **)&c->heaps, &c->n_heaps, sizeof(*c->heaps), vm) < 0)
                 return NULL;
         if (!c->heaps[vm].white && c->heaps_used == HEAPS_MOST)
                 return NULL;
@@ -147,8 +153,12 @@ static struct ls_counts_heap *heap_of(struct ls_translate *t, uint32_t vm)
 
 static int heap_name(char text[64], uint32_t what, uint32_t vm)
 {
-        static const char *const names[LS_COUNTER_WHATS] = { [LS_COUNTER_HEAP] = "Lua heap", [LS_COUNTER_THRESHOLD] = "Lua heap: threshold",
-                [LS_COUNTER_PHASE] = "Lua collector: phase", [LS_COUNTER_CYCLES] = "Lua collector: cycles" };
+        static const char *const names[LS_COUNTER_WHATS] = {
+                [LS_COUNTER_HEAP] = "Lua heap",
+                [LS_COUNTER_THRESHOLD] = "Lua heap: threshold",
+                [LS_COUNTER_PHASE] = "Lua collector: phase",
+                [LS_COUNTER_CYCLES] = "Lua collector: cycles"
+        };
 
         return vm == 1 ? snprintf(text, 64, "%s", names[what])
                        : snprintf(text, 64, "%s, VM %u", names[what], vm);
@@ -172,13 +182,15 @@ static void name_heap(struct ls_translate *t, struct ls_counts_heap *h, uint32_t
         for (uint32_t i = LS_COUNTER_HEAP; i < LS_COUNTER_WHATS; i++) {
                 int n = heap_name(text, i, vm);
 
-                h->one[i].id = ls_trace_counter(t->cfg.writer, t->cfg.process, ls_trace_string(t->cfg.writer, text, (size_t)n),
-                                                i, ls_translate_vm(t, vm));
+                h->one[i].id = ls_trace_counter(t->cfg.writer, t->cfg.process,
+                                                ls_trace_string(t->cfg.writer, text, (size_t)n), i,
+                                                ls_translate_vm(t, vm));
         }
 }
 
 /* A value that differs from the one in the file. */
-static void put_heap(struct ls_translate *t, struct ls_counts_one *one, uint64_t time_ns, uint64_t value)
+static void put_heap(struct ls_translate *t, struct ls_counts_one *one, uint64_t time_ns,
+                     uint64_t value)
 {
         uint64_t bits = ls_count_bits((double)value);
 
@@ -195,7 +207,8 @@ int ls_counts_heap(struct ls_translate *t, unsigned ring, const void *body, uint
         struct ls_counts_heap *h;
 
         (void)ring;
-        if (len < sizeof(*rec) || rec->phase >= LS_GC_PHASES || !makes_sense(t, rec->time_ns, 0) || rec->total >> 47)
+        if (len < sizeof(*rec) || rec->phase >= LS_GC_PHASES || !makes_sense(t, rec->time_ns, 0) ||
+            rec->total >> 47)
                 return -EINVAL;
         h = heap_of(t, rec->vm_id);
         if (h)

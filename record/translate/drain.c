@@ -40,7 +40,8 @@ static struct ls_ring_rec *record_at(const struct ls_drain *d, unsigned i, uint6
 }
 
 /* 1 when the writer of the open record at the tail will not come back to it. */
-static int is_abandoned(struct ls_drain *d, unsigned i, const struct ls_ring_rec *rec, uint64_t now_ns)
+static int is_abandoned(struct ls_drain *d, unsigned i, const struct ls_ring_rec *rec,
+                        uint64_t now_ns)
 {
         struct ls_ring *ring = ls_memory_ring(d->memory, i);
         struct ls_drain_ring *r = &d->rings[i];
@@ -48,7 +49,8 @@ static int is_abandoned(struct ls_drain *d, unsigned i, const struct ls_ring_rec
 
         if (!atomic_load_explicit(&ring->in_write, memory_order_acquire))
                 /* It may have been committed between our two looks. */
-                return atomic_load_explicit(&rec->state, memory_order_acquire) != LS_RING_STATE(r->tail, LS_RING_DONE);
+                return atomic_load_explicit(&rec->state, memory_order_acquire) !=
+                       LS_RING_STATE(r->tail, LS_RING_DONE);
         if (!r->stuck_since_ns || r->stuck_at != r->tail || signals < r->stuck_signals) {
                 r->stuck_since_ns = now_ns;
                 r->stuck_at = r->tail;
@@ -57,11 +59,14 @@ static int is_abandoned(struct ls_drain *d, unsigned i, const struct ls_ring_rec
         return now_ns - r->stuck_since_ns > STUCK_NS && signals - r->stuck_signals > STUCK_SIGNALS;
 }
 
-static int header_is_sane(const struct ls_drain *d, unsigned i, uint64_t tail, uint64_t head, uint32_t size)
+static int header_is_sane(const struct ls_drain *d, unsigned i, uint64_t tail, uint64_t head,
+                          uint32_t size)
 {
-        uint32_t ring_size = ls_memory_ring_size(d->memory, i), to_end = ring_size - (uint32_t)(tail & (ring_size - 1));
+        uint32_t ring_size = ls_memory_ring_size(d->memory, i),
+                 to_end = ring_size - (uint32_t)(tail & (ring_size - 1));
 
-        return size >= sizeof(struct ls_ring_rec) && size % 8 == 0 && size <= head - tail && size <= to_end;
+        return size >= sizeof(struct ls_ring_rec) && size % 8 == 0 && size <= head - tail &&
+               size <= to_end;
 }
 
 /* Nothing up to head can be told apart any more. */
@@ -73,7 +78,8 @@ static void resync(struct ls_drain *d, unsigned i, uint64_t head)
 }
 
 /* Takes the record at the tail. Returns 0 when it is not finished yet: look again later. */
-static int take_record(struct ls_drain *d, unsigned i, uint64_t head, int writer_gone, uint64_t now_ns)
+static int take_record(struct ls_drain *d, unsigned i, uint64_t head, int writer_gone,
+                       uint64_t now_ns)
 {
         struct ls_drain_ring *r = &d->rings[i];
         struct ls_ring_rec *rec = record_at(d, i, r->tail);
@@ -81,7 +87,8 @@ static int take_record(struct ls_drain *d, unsigned i, uint64_t head, int writer
         uint32_t size_kind = *(volatile uint32_t *)&rec->size_kind;
         uint32_t size = LS_RING_SIZE(size_kind), len = size - (uint32_t)sizeof(*rec);
 
-        if ((state != LS_RING_STATE(r->tail, LS_RING_DONE) && state != LS_RING_STATE(r->tail, LS_RING_OPEN)) ||
+        if ((state != LS_RING_STATE(r->tail, LS_RING_DONE) &&
+             state != LS_RING_STATE(r->tail, LS_RING_OPEN)) ||
             !header_is_sane(d, i, r->tail, head, size)) {
                 resync(d, i, head);
                 return 1;
@@ -130,7 +137,8 @@ static void drain_ring(struct ls_drain *d, unsigned i, int writer_gone, uint64_t
                 d->sink.closed(d->sink.ctx, i);
         atomic_store_explicit(&ring->in_write, 0, memory_order_relaxed);
         atomic_store_explicit(&ring->closing, 0, memory_order_release);
-        atomic_store_explicit(&ring->tid, 0, memory_order_release);     /* the last: now it may be claimed */
+        atomic_store_explicit(&ring->tid, 0,
+                              memory_order_release); /* the last: now it may be claimed */
 }
 
 void ls_drain_run(struct ls_drain *d, int writer_gone, uint64_t now_ns)

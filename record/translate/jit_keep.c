@@ -14,7 +14,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
-#define SIDE_MAX 4096                   /* side traces of side traces that are followed; LuaJIT has 1000 traces */
+#define SIDE_MAX 4096 /* side traces of side traces that are followed; LuaJIT has 1000 traces */
 
 struct ls_jit_entry {
         UT_hash_handle hh;
@@ -245,8 +245,8 @@ static void write_one(struct ls_jit_keep *k, struct ls_jit_entry *e)
         rec->parent_id = parent ? parent->function : 0;
         ls_trace_jittrace(k->writer, rec, e->size, start);
         names = write_names(k, e->vm);
-        ls_jit_places_init(&e->places, rec, e->size, names ? names->names : NULL, names ? names->len : 0,
-                           parent ? &parent->places : NULL);
+        ls_jit_places_init(&e->places, rec, e->size, names ? names->names : NULL,
+                           names ? names->len : 0, parent ? &parent->places : NULL);
         unkeep(e);
 }
 
@@ -260,7 +260,9 @@ static void write_chain(struct ls_jit_keep *k, struct ls_jit_entry *e)
                 chain[n++] = e;
                 function_of(k, e);
                 /* An older one: so there is no circle. */
-                e = e->rec->parent_id && e->rec->parent_id < e->jit_id ? find_or_make(e->layer, e->rec->parent_id) : NULL;
+                e = e->rec->parent_id && e->rec->parent_id < e->jit_id
+                            ? find_or_make(e->layer, e->rec->parent_id)
+                            : NULL;
                 if (e)
                         function_of(k, e);
         }
@@ -306,7 +308,8 @@ static struct ls_jit_entry *renew(struct ls_jit_keep *k, struct ls_jit_entry *ol
         return e;
 }
 
-int ls_jit_keep_add(struct ls_jit_keep *k, const struct ls_rec_jittrace *rec, uint32_t size, uint32_t vm)
+int ls_jit_keep_add(struct ls_jit_keep *k, const struct ls_rec_jittrace *rec, uint32_t size,
+                    uint32_t vm)
 {
         uint64_t hash = XXH64(rec, size, 0) | 1;
         struct ls_jit_entry *e = find_or_make(k->top, rec->jit_id);

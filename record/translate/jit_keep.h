@@ -31,7 +31,8 @@ uint32_t ls_jit_record_size(const struct ls_rec_jittrace *rec, uint32_t len);
 
 /* A JITTRACE record of ls_jit_record_size bytes, with the writer's ids of functions in place of the
  * ring's; vm: the writer's id. Returns 0 or -ENOMEM. */
-int ls_jit_keep_add(struct ls_jit_keep *k, const struct ls_rec_jittrace *rec, uint32_t size, uint32_t vm);
+int ls_jit_keep_add(struct ls_jit_keep *k, const struct ls_rec_jittrace *rec, uint32_t size,
+                    uint32_t vm);
 /* To k, which is new, what from has of the traces up to jit_id last: a forked child has the same
  * machine code. Both look at the same ones: it takes no time, however many there are. */
 void ls_jit_keep_inherit(struct ls_jit_keep *k, const struct ls_jit_keep *from, uint32_t last);

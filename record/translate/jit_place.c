@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CODE_MOST   (64u << 10)         /* bytes of machine code; LuaJIT's default area has so many */
-#define FRAMES_MOST 64u                 /* deeper inlining is left as it is; LuaJIT inlines 8 calls or so */
+#define CODE_MOST (64u << 10) /* bytes of machine code; LuaJIT's default area has so many */
+#define FRAMES_MOST 64u       /* deeper inlining is left as it is; LuaJIT inlines 8 calls or so */
 
 /* Frames at an offset; 0 = too many, or none. */
-static unsigned frames_at(const struct ls_jit_map *map, uint32_t offset, struct ls_jit_frame frames[FRAMES_MOST])
+static unsigned frames_at(const struct ls_jit_map *map, uint32_t offset,
+                          struct ls_jit_frame frames[FRAMES_MOST])
 {
         unsigned n = ls_jit_map_frames(map, offset, frames, FRAMES_MOST);
 
@@ -41,13 +42,15 @@ static void merge(struct ls_jit_places *p)
         }
 }
 
-void ls_jit_places_init(struct ls_jit_places *p, const struct ls_rec_jittrace *rec, uint32_t size, const char *irnames,
-                        uint32_t irnames_len, const struct ls_jit_places *parent)
+void ls_jit_places_init(struct ls_jit_places *p, const struct ls_rec_jittrace *rec, uint32_t size,
+                        const char *irnames, uint32_t irnames_len,
+                        const struct ls_jit_places *parent)
 {
         struct ls_jit_input in;
 
         memset(p, 0, sizeof(*p));
-        if (!(rec->flags & LS_JITF_MAP) || rec->mcode_size > CODE_MOST || !irnames || ls_jit_input_parse(rec, size, &in) ||
+        if (!(rec->flags & LS_JITF_MAP) || rec->mcode_size > CODE_MOST || !irnames ||
+            ls_jit_input_parse(rec, size, &in) ||
             ls_jit_map_new(&in, irnames, irnames_len, parent ? parent->map : NULL, &p->map))
                 return;
         if (ls_jit_map_is_approximate(p->map))

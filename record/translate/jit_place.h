@@ -16,8 +16,9 @@ struct ls_jit_places {
 };
 
 /* rec: a JITTRACE record of size bytes; parent: places of the trace that it leaves, or NULL. */
-void ls_jit_places_init(struct ls_jit_places *p, const struct ls_rec_jittrace *rec, uint32_t size, const char *irnames,
-                        uint32_t irnames_len, const struct ls_jit_places *parent);
+void ls_jit_places_init(struct ls_jit_places *p, const struct ls_rec_jittrace *rec, uint32_t size,
+                        const char *irnames, uint32_t irnames_len,
+                        const struct ls_jit_places *parent);
 void ls_jit_places_done(struct ls_jit_places *p);
 
 static inline uint32_t ls_jit_place(const struct ls_jit_places *p, uint32_t offset)

@@ -13,7 +13,10 @@ uint32_t ls_translate_name(struct ls_translate *t, struct ls_translate_ring *r)
         if (!r->outer_tid && r->tid && t->cfg.other_namespace)
                 r->outer_tid = (uint32_t)ls_thread_outer_id(t->cfg.pid, (pid_t)r->tid);
         return ls_trace_thread(t->cfg.writer, t->cfg.process,
-                               r->outer_tid ? r->outer_tid : r->tid ? r->tid : (uint32_t)t->cfg.pid, r->name);
+                               r->outer_tid ? r->outer_tid
+                               : r->tid     ? r->tid
+                                            : (uint32_t)t->cfg.pid,
+                               r->name);
 }
 
 uint32_t ls_translate_thread(struct ls_translate *t, unsigned ring)
@@ -57,21 +60,24 @@ unsigned ls_translate_vm_ring(const struct ls_translate *t, uint32_t vm_id)
 
 /* The ring in which the thread of this one, or the one that ran the VM, keeps its coroutines:
  * that of the agent. */
-static struct ls_translate_ring *coroutines_ring(struct ls_translate *t, unsigned ring, uint32_t vm_id)
+static struct ls_translate_ring *coroutines_ring(struct ls_translate *t, unsigned ring,
+                                                 uint32_t vm_id)
 {
         struct ls_translate_ring *r = &t->rings[ring], *agent;
 
         if (r->role == LS_ROLE_SUSPENDED)
                 return &t->rings[ls_translate_vm_ring(t, vm_id)];
         agent = &t->rings[r->owner];
-        return !agent->tid || agent->tid == r->tid ? agent : r;         /* 0: its records are still to come */
+        return !agent->tid || agent->tid == r->tid ? agent
+                                                   : r; /* 0: its records are still to come */
 }
 
 /* The next one of this body; at_least: as the agent counts. */
 static int new_generation(struct ls_translate *t, struct ls_translate_ring *r, uint32_t function,
                           uint32_t at_least, uint32_t *ret)
 {
-        if (ls_ids_reserve(&t->ids, (void **)&r->generations, &r->n_generations, sizeof(*r->generations), function) < 0)
+        if (ls_ids_reserve(&t->ids, (void **)&r->generations, &r->n_generations,
+                           sizeof(*r->generations), function) < 0)
                 return -EINVAL;
         *ret = r->generations[function] + 1;
         if (*ret < at_least)
@@ -80,8 +86,8 @@ static int new_generation(struct ls_translate *t, struct ls_translate_ring *r, u
         return 0;
 }
 
-int ls_translate_coroutine(struct ls_translate *t, unsigned ring, const struct ls_rec_coroutine *rec, uint32_t function,
-                           uint32_t *ret)
+int ls_translate_coroutine(struct ls_translate *t, unsigned ring,
+                           const struct ls_rec_coroutine *rec, uint32_t function, uint32_t *ret)
 {
         struct ls_translate_ring *r = coroutines_ring(t, ring, rec->vm_id);
         enum ls_ring_role role = t->rings[ring].role;
@@ -95,15 +101,18 @@ int ls_translate_coroutine(struct ls_translate *t, unsigned ring, const struct l
                 if (!r->known)
                         return -ENOMEM;
                 k = &r->known[ls_mix(rec->address) >> 40 & (LS_KNOWN_COROUTINES - 1)];
-                if (k->address == rec->address && k->function == function && k->trace_id && !(k->sides & side)) {
+                if (k->address == rec->address && k->function == function && k->trace_id &&
+                    !(k->sides & side)) {
                         k->sides |= side;
                         *ret = k->trace_id;
                         return 0;
                 }
-                if (new_generation(t, r, function, role == LS_ROLE_AGENT ? rec->generation : 0, &generation) < 0)
+                if (new_generation(t, r, function, role == LS_ROLE_AGENT ? rec->generation : 0,
+                                   &generation) < 0)
                         return -EINVAL;
         }
-        *ret = ls_trace_coroutine(t->cfg.writer, ls_translate_vm(t, rec->vm_id), function, generation);
+        *ret = ls_trace_coroutine(t->cfg.writer, ls_translate_vm(t, rec->vm_id), function,
+                                  generation);
         if (k)
                 *k = (struct ls_translate_coroutine){ rec->address, function, *ret, side };
         return 0;

@@ -18,7 +18,7 @@ uint32_t ls_translate_vm(struct ls_translate *t, uint32_t id);
 unsigned ls_translate_vm_ring(const struct ls_translate *t, uint32_t vm_id);
 /* The writer's id of a coroutine, whose body is the writer's function. One that the other side
  * has described already is the same. Returns 0 or -errno. */
-int ls_translate_coroutine(struct ls_translate *t, unsigned ring, const struct ls_rec_coroutine *rec, uint32_t function,
-                           uint32_t *ret);
+int ls_translate_coroutine(struct ls_translate *t, unsigned ring,
+                           const struct ls_rec_coroutine *rec, uint32_t function, uint32_t *ret);
 
 #endif

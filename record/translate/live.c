@@ -23,7 +23,8 @@ struct ls_live_block {
 
 static struct ls_live_block **vm_list(struct ls_translate *t, uint32_t vm_id)
 {
-        if (ls_ids_reserve(&t->ids, (void **)&t->live_vms, &t->n_live_vms, sizeof(*t->live_vms), vm_id) < 0)
+        if (ls_ids_reserve(&t->ids, (void **)&t->live_vms, &t->n_live_vms, sizeof(*t->live_vms),
+                           vm_id) < 0)
                 return NULL;
         return &t->live_vms[vm_id];
 }
@@ -62,8 +63,8 @@ static struct ls_live_block *add(struct ls_translate *t, uint32_t id)
         return NULL;
 }
 
-void ls_live_allocated(struct ls_translate *t, uint32_t id, uint32_t vm_id, const struct ls_sample_row *row,
-                       uint64_t objects)
+void ls_live_allocated(struct ls_translate *t, uint32_t id, uint32_t vm_id,
+                       const struct ls_sample_row *row, uint64_t objects)
 {
         struct ls_live_block *b = find(t, id), **list;
 

@@ -12,9 +12,11 @@
 #include "record/translate/live.h"
 
 #define DEPTH_MAX (1u << 20)            /* logical depth of a stack that we keep track of */
-#define UNKNOWN_MAX (1u << 16)          /* of it, frames that no record brought: filling them is our own work */
+#define UNKNOWN_MAX                                                                                \
+        (1u << 16) /* of it, frames that no record brought: filling them is our own work */
 #define PLACES_MAX 65536u
-#define LATE_NS 1000000000ull           /* clocks of two processors may differ, and a sample may be just before start */
+#define LATE_NS                                                                                    \
+        1000000000ull /* clocks of two processors may differ, and a sample may be just before start */
 
 static uint32_t pseudo_location(struct ls_translate *t, const char *name, uint32_t *slot)
 {
@@ -34,8 +36,8 @@ static uint32_t lost_location(struct ls_translate *t)
 
 /* Room for the logical depth; what lies between the old depth and to is filled with one pseudo
  * frame on top of what is known. */
-static int extend(struct ls_translate *t, struct ls_translate_ring *r, uint32_t from, uint32_t to, uint32_t total,
-                  uint32_t location)
+static int extend(struct ls_translate *t, struct ls_translate_ring *r, uint32_t from, uint32_t to,
+                  uint32_t total, uint32_t location)
 {
         uint32_t filler;
 
@@ -69,7 +71,8 @@ static int extend(struct ls_translate *t, struct ls_translate_ring *r, uint32_t 
         return 0;
 }
 
-static uint32_t frame_location(struct ls_translate *t, const struct ls_translate_ring *r, const struct ls_frame *frame)
+static uint32_t frame_location(struct ls_translate *t, const struct ls_translate_ring *r,
+                               const struct ls_frame *frame)
 {
         uint32_t function = ls_translate_function_id(r, frame->func_id);
 
@@ -93,8 +96,8 @@ static uint32_t jit_location(struct ls_translate *t, const struct ls_rec_sample 
 
 /* Takes the frames that follow the record, so that r->stacks is of this sample; work is in
  * proportion to their number. *ret_stack is the Lua stack's id in the trace, 0 = no Lua runs. */
-static int lua_stack(struct ls_translate *t, struct ls_translate_ring *r, const struct ls_rec_sample *rec,
-                     uint32_t *ret_stack)
+static int lua_stack(struct ls_translate *t, struct ls_translate_ring *r,
+                     const struct ls_rec_sample *rec, uint32_t *ret_stack)
 {
         const struct ls_frame *frames = (const struct ls_frame *)(rec + 1);
         uint64_t total = (uint64_t)rec->keep + rec->cut + rec->nframes;
@@ -104,7 +107,8 @@ static int lua_stack(struct ls_translate *t, struct ls_translate_ring *r, const 
         if (total > DEPTH_MAX)
                 return -EINVAL;
         /* It builds on frames of a sample that we do not have. */
-        err = extend(t, r, r->depth, rec->keep, (uint32_t)total, r->depth < rec->keep ? lost_location(t) : 0);
+        err = extend(t, r, r->depth, rec->keep, (uint32_t)total,
+                     r->depth < rec->keep ? lost_location(t) : 0);
         if (err == 0 && rec->cut)
                 err = extend(t, r, rec->keep, base, (uint32_t)total,
                              pseudo_location(t, "[middle cut]", &t->cut_location));
@@ -118,8 +122,11 @@ static int lua_stack(struct ls_translate *t, struct ls_translate_ring *r, const 
                 parent = ls_trace_stack(t->cfg.writer, parent, location);
                 r->stacks[base + i] = parent;
                 if (r->lua)
-                        r->lua[base + i] = (struct ls_native_lua){
-                                frame->func_id < r->n_functions ? r->functions[frame->func_id].addr : 0, location };
+                        r->lua[base + i] =
+                                (struct ls_native_lua){ frame->func_id < r->n_functions
+                                                                ? r->functions[frame->func_id].addr
+                                                                : 0,
+                                                        location };
         }
         r->depth = (uint32_t)total;
         *ret_stack = parent;
@@ -127,8 +134,8 @@ static int lua_stack(struct ls_translate *t, struct ls_translate_ring *r, const 
 }
 
 /* Frames and native stack of a sample: the stack's id in the trace. */
-static int sample_stack(struct ls_translate *t, struct ls_translate_ring *r, const struct ls_rec_sample *rec,
-                        uint32_t *ret_stack)
+static int sample_stack(struct ls_translate *t, struct ls_translate_ring *r,
+                        const struct ls_rec_sample *rec, uint32_t *ret_stack)
 {
         const char *native = (const char *)(rec + 1) + rec->nframes * sizeof(struct ls_frame);
         enum ls_unwind_end end = LS_UNWIND_COMPLETE;
@@ -139,15 +146,21 @@ static int sample_stack(struct ls_translate *t, struct ls_translate_ring *r, con
                 return err;
         location = jit_location(t, rec);
         if (t->cfg.native && rec->native_size &&
-            ls_native_sample(&t->native, &r->native, native, rec->native_size, r->lua, r->depth, location, ret_stack,
-                             &end) == 0) {
+            ls_native_sample(&t->native, &r->native, native, rec->native_size, r->lua, r->depth,
+                             location, ret_stack, &end) == 0) {
                 t->native_cut += end != LS_UNWIND_COMPLETE;
                 return 0;
         }
         t->native_cut += rec->native_size != 0;
         if (!stack)
-                stack = ls_trace_stack(t->cfg.writer, 0, pseudo_location(t, "[outside Lua]", &t->outside_location));
+                stack = ls_trace_stack(t->cfg.writer, 0,
+                                       pseudo_location(t, "[outside Lua]", &t->outside_location));
         *ret_stack = location ? ls_trace_stack(t->cfg.writer, stack, location) : stack;
+        if (location && rec->callee_id)
+                *ret_stack =
+                        ls_trace_stack(t->cfg.writer, *ret_stack,
+                                       frame_location(t, r,
+                                                      &(struct ls_frame){ rec->callee_id, 0 }));
         return 0;
 }
 
@@ -179,13 +192,14 @@ static uint64_t sane_ticks(struct ls_translate *t, const struct ls_rec_sample *r
 _Static_assert(LS_DIMS == 7, "fill_row and struct ls_rec_sample have each dimension of dims.def");
 
 /* What a row of this sample has beside weight and VM state. */
-static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack,
-                     struct ls_sample_row *row)
+static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec,
+                     uint32_t stack, struct ls_sample_row *row)
 {
         const struct ls_translate_ring *r = &t->rings[ring];
 
         *row = (struct ls_sample_row){
-                .event = t->cfg.wall_only && rec->event == LS_EVENT_CPU ? LS_EVENT_WALL : (uint8_t)rec->event,
+                .event = t->cfg.wall_only && rec->event == LS_EVENT_CPU ? LS_EVENT_WALL
+                                                                        : (uint8_t)rec->event,
                 .flags = (uint8_t)(rec->flags & ~(uint32_t)(LS_SAMPLE_CONT | LS_SAMPLE_NO_LINE)),
                 .thread = ls_translate_thread(t, ring),
                 .vm = ls_translate_vm(t, rec->vm_id),
@@ -195,18 +209,21 @@ static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_
                 .stack = stack,
                 .time_ns = rec->time_ns,
         };
-        if ((rec->zone_id && !row->zone) || (rec->coroutine_id && !row->coroutine) || (rec->vm_id && !row->vm))
+        if ((rec->zone_id && !row->zone) || (rec->coroutine_id && !row->coroutine) ||
+            (rec->vm_id && !row->vm))
                 t->definition_missing++;
 }
 
 /* Whose suspended coroutines are those of this VM. */
 static void note_vm_ring(struct ls_translate *t, unsigned ring, uint32_t vm_id)
 {
-        if (vm_id && ls_ids_reserve(&t->ids, (void **)&t->vm_rings, &t->n_vm_rings, sizeof(*t->vm_rings), vm_id) == 0)
+        if (vm_id && ls_ids_reserve(&t->ids, (void **)&t->vm_rings, &t->n_vm_rings,
+                                    sizeof(*t->vm_rings), vm_id) == 0)
                 t->vm_rings[vm_id] = (uint8_t)ring;
 }
 
-static void write_rows(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack)
+static void write_rows(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec,
+                       uint32_t stack)
 {
         struct ls_translate_ring *r = &t->rings[ring];
         struct ls_sample_row row;
@@ -229,7 +246,8 @@ static void write_rows(struct ls_translate *t, unsigned ring, const struct ls_re
 }
 
 /* Whose place a row of blocked time takes when it has no stack of its own. */
-static void take_place_of(struct ls_translate *t, struct ls_sample_row *row, const struct ls_sample_row *other)
+static void take_place_of(struct ls_translate *t, struct ls_sample_row *row,
+                          const struct ls_sample_row *other)
 {
         const struct ls_sample_row own = *row;
 
@@ -238,9 +256,12 @@ static void take_place_of(struct ls_translate *t, struct ls_sample_row *row, con
         row->thread = own.thread;
         row->time_ns = own.time_ns;
         row->weight = own.weight;
-        row->flags = (uint8_t)(LS_SAMPLE_OFF_CPU | (other->flags & (LS_SAMPLE_MIDDLE_CUT | LS_SAMPLE_IN_REGION)));
+        row->flags = (uint8_t)(LS_SAMPLE_OFF_CPU |
+                               (other->flags & (LS_SAMPLE_MIDDLE_CUT | LS_SAMPLE_IN_REGION)));
         if (!row->stack)
-                row->stack = ls_trace_stack(t->cfg.writer, 0, pseudo_location(t, "[outside Lua]", &t->outside_location));
+                row->stack =
+                        ls_trace_stack(t->cfg.writer, 0,
+                                       pseudo_location(t, "[outside Lua]", &t->outside_location));
 }
 
 void ls_translate_wall_until(struct ls_translate *t, unsigned ring, uint64_t time_ns)
@@ -265,7 +286,8 @@ void ls_translate_wall_until(struct ls_translate *t, unsigned ring, uint64_t tim
 }
 
 /* A thread that has not been sampled since it gave itself a name: the watcher knows it. */
-static void name_thread(struct ls_translate *t, struct ls_translate_ring *agent, const struct ls_translate_ring *watcher)
+static void name_thread(struct ls_translate *t, struct ls_translate_ring *agent,
+                        const struct ls_translate_ring *watcher)
 {
         if (agent->n_named > 1 || agent->name == watcher->name)
                 return;
@@ -275,7 +297,8 @@ static void name_thread(struct ls_translate *t, struct ls_translate_ring *agent,
 }
 
 /* A row of the watcher's ring: it waits with the thread's own. */
-static int add_wall(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack, uint64_t ticks)
+static int add_wall(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec,
+                    uint32_t stack, uint64_t ticks)
 {
         struct ls_translate_ring *own = &t->rings[ring], *r = &t->rings[own->owner];
         struct ls_translate_wall *w;
@@ -315,15 +338,16 @@ static int add_wall(struct ls_translate *t, unsigned ring, const struct ls_rec_s
 /* The stack of a suspended coroutine is sent once, without time; then what was spent there. Such a
  * row is of the thread that ran the VM last, and need not be in order of time with its others: it
  * is none of its time. */
-static int add_suspended(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack,
-                         uint64_t ticks)
+static int add_suspended(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec,
+                         uint32_t stack, uint64_t ticks)
 {
         struct ls_translate_ring *r = &t->rings[ring];
         struct ls_sample_row row;
 
         if (!rec->like) {
                 if (rec->place > PLACES_MAX ||
-                    ls_ids_reserve(&t->ids, (void **)&r->places, &r->n_places, sizeof(*r->places), rec->place) < 0)
+                    ls_ids_reserve(&t->ids, (void **)&r->places, &r->n_places, sizeof(*r->places),
+                                   rec->place) < 0)
                         return -EINVAL;
                 r->places[rec->place] = stack;
                 return 0;
@@ -348,7 +372,8 @@ static int add_suspended(struct ls_translate *t, unsigned ring, const struct ls_
 
 /* An allocation becomes a row of bytes and one of objects: so many as were not sampled for each
  * that was, which is with the probability 1 - exp(-size / interval). */
-static int add_alloc(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t stack)
+static int add_alloc(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec,
+                     uint32_t stack)
 {
         uint64_t size = rec->cpu_ns, states = 0, objects;
         struct ls_sample_row row;
@@ -360,7 +385,8 @@ static int add_alloc(struct ls_translate *t, unsigned ring, const struct ls_rec_
                 if (rec->weight[i])
                         row.vmstate = i;
         }
-        if (!t->cfg.alloc_interval || states != 1 || !size || size > BLOCK_MOST || !is_in_time(t, rec->time_ns))
+        if (!t->cfg.alloc_interval || states != 1 || !size || size > BLOCK_MOST ||
+            !is_in_time(t, rec->time_ns))
                 return -EINVAL;
         if (row.vmstate == LS_VMSTATE_NATIVE && (rec->flags & LS_SAMPLE_NO_LINE))
                 row.stack = ls_trace_stack_no_line(t->cfg.writer, stack);
@@ -384,12 +410,14 @@ static int add_alloc(struct ls_translate *t, unsigned ring, const struct ls_rec_
 }
 
 /* Only the watcher sends samples without a stack. */
-static enum ls_like like_of(const struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec)
+static enum ls_like like_of(const struct ls_translate *t, unsigned ring,
+                            const struct ls_rec_sample *rec)
 {
         return t->rings[ring].role == LS_ROLE_AGENT ? LS_LIKE_NONE : (enum ls_like)rec->like;
 }
 
-static int is_sane(const struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec, uint32_t len)
+static int is_sane(const struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec,
+                   uint32_t len)
 {
         static const struct { uint32_t event, other; } events[LS_NROLES] = {
                 [LS_ROLE_AGENT] = { LS_EVENT_CPU, LS_EVENT_ALLOC },
@@ -399,10 +427,12 @@ static int is_sane(const struct ls_translate *t, unsigned ring, const struct ls_
         enum ls_ring_role role = t->rings[ring].role;
         enum ls_like like = like_of(t, ring, rec);
 
-        return len >= sizeof(*rec) && rec->nframes <= (len - sizeof(*rec)) / sizeof(struct ls_frame) &&
+        return len >= sizeof(*rec) &&
+               rec->nframes <= (len - sizeof(*rec)) / sizeof(struct ls_frame) &&
                rec->native_size <= len - sizeof(*rec) - rec->nframes * sizeof(struct ls_frame) &&
                (rec->event == events[role].event || rec->event == events[role].other) &&
-               (role == LS_ROLE_SUSPENDED ? !like || like == LS_LIKE_PLACE : like <= LS_LIKE_THREAD) &&
+               (role == LS_ROLE_SUSPENDED ? !like || like == LS_LIKE_PLACE
+                                          : like <= LS_LIKE_THREAD) &&
                (!like || (!rec->nframes && !rec->native_size));
 }
 
@@ -413,7 +443,8 @@ int ls_translate_sample(struct ls_translate *t, unsigned ring, const void *body,
         uint64_t ticks;
         uint32_t stack = 0;
 
-        if (!is_sane(t, ring, rec, len) || (!like_of(t, ring, rec) && sample_stack(t, r, rec, &stack) < 0)) {
+        if (!is_sane(t, ring, rec, len) ||
+            (!like_of(t, ring, rec) && sample_stack(t, r, rec, &stack) < 0)) {
                 r->depth = 0;           /* the next one may build on this */
                 ls_native_gap(&r->native);
                 return -EINVAL;

@@ -22,8 +22,8 @@
 #define HAS_NAME 1                      /* the name of a chunk without one, which is its text */
 #define HAS_TEXT 2
 
-void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, struct ls_worker *worker, struct ls_ids *ids,
-                     const char *cwd, int pid, int no_source)
+void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, struct ls_worker *worker,
+                     struct ls_ids *ids, const char *cwd, int pid, int no_source)
 {
         memset(s, 0, sizeof(*s));
         s->writer = w;
@@ -52,11 +52,13 @@ static struct ls_source_known *find(struct ls_source_known *table, uint64_t name
         return k;
 }
 
-static void know(struct ls_source_known **table, uint64_t name_hash, uint32_t trace_id, int has_text)
+static void know(struct ls_source_known **table, uint64_t name_hash, uint32_t trace_id,
+                 int has_text)
 {
         struct ls_source_known *k;
 
-        if (find(*table, name_hash) || HASH_COUNT(*table) >= KNOWN_MAX || !(k = calloc(1, sizeof(*k))))
+        if (find(*table, name_hash) || HASH_COUNT(*table) >= KNOWN_MAX ||
+            !(k = calloc(1, sizeof(*k))))
                 return;
         k->name_hash = name_hash;
         k->trace_id = trace_id;
@@ -125,12 +127,14 @@ void ls_source_table_done(struct ls_sources *s, struct ls_source_table *t)
         t->n = 0;
 }
 
-int ls_sources_define(struct ls_sources *s, struct ls_source_table *t, const struct ls_rec_source *rec, const char *name)
+int ls_sources_define(struct ls_sources *s, struct ls_source_table *t,
+                      const struct ls_rec_source *rec, const char *name)
 {
         struct ls_source_entry *e;
         char *copy;
 
-        if (ls_ids_reserve(s->ids, (void **)&t->entries, &t->n, sizeof(*t->entries), rec->source_id) < 0)
+        if (ls_ids_reserve(s->ids, (void **)&t->entries, &t->n, sizeof(*t->entries),
+                           rec->source_id) < 0)
                 return -EINVAL;
         e = &t->entries[rec->source_id];
         if (e->name && e->name_len == rec->name_len && e->name_hash == rec->text_hash &&
@@ -187,7 +191,8 @@ static void write_text(struct ls_sources *s, struct ls_source_entry *e)
         e->text = NULL;
 }
 
-int ls_sources_text(struct ls_sources *s, struct ls_source_table *t, const struct ls_rec_text *rec, const char *piece)
+int ls_sources_text(struct ls_sources *s, struct ls_source_table *t, const struct ls_rec_text *rec,
+                    const char *piece)
 {
         struct ls_source_entry *e;
         char *text;
@@ -201,7 +206,8 @@ int ls_sources_text(struct ls_sources *s, struct ls_source_table *t, const struc
                 s->text_bytes -= e->received;
                 e->received = 0;
         }
-        if (rec->offset != e->received || rec->len > rec->total - rec->offset || rec->total < rec->offset)
+        if (rec->offset != e->received || rec->len > rec->total - rec->offset ||
+            rec->total < rec->offset)
                 return -EINVAL;
         if (rec->total > LS_TEXT_MAX || rec->len > LS_TEXT_ALL_MAX - s->text_bytes) {
                 cut_text(s, e);
@@ -232,7 +238,8 @@ void ls_sources_finish(struct ls_sources *s, struct ls_source_table *t)
 
 /* The program may have changed its directory since: where it started comes first, then where it is
  * now. */
-static void resolve_file(struct ls_sources *s, const struct ls_source_entry *e, struct ls_source_def *def)
+static void resolve_file(struct ls_sources *s, const struct ls_source_entry *e,
+                         struct ls_source_def *def)
 {
         char name[PATH_MAX], path[PATH_MAX], now[PATH_MAX];
 
@@ -289,5 +296,6 @@ uint32_t ls_sources_trace_id(struct ls_sources *s, struct ls_source_table *t, ui
 
 int ls_sources_is_loaded(const struct ls_source_table *t, uint32_t source_id)
 {
-        return source_id < t->n && t->entries[source_id].name && has_own_name(&t->entries[source_id]);
+        return source_id < t->n && t->entries[source_id].name &&
+               has_own_name(&t->entries[source_id]);
 }

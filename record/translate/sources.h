@@ -48,8 +48,8 @@ struct ls_sources {                     /* of all rings */
         struct ls_source_known *known;  /* chunks with a name of their own, by that name */
 };
 
-void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, struct ls_worker *worker, struct ls_ids *ids,
-                     const char *cwd, int pid, int no_source);
+void ls_sources_init(struct ls_sources *s, struct ls_trace_writer *w, struct ls_worker *worker,
+                     struct ls_ids *ids, const char *cwd, int pid, int no_source);
 void ls_sources_done(struct ls_sources *s);
 /* The process was forked by the one that from is of: a chunk whose text came in that one is known
  * by its name. */
@@ -59,8 +59,10 @@ void ls_source_table_done(struct ls_sources *s, struct ls_source_table *t);
 
 /* A SOURCE or TEXT record, copied and with its lengths checked by the caller. Returns 0, or
  * -EINVAL: makes no sense. */
-int ls_sources_define(struct ls_sources *s, struct ls_source_table *t, const struct ls_rec_source *rec, const char *name);
-int ls_sources_text(struct ls_sources *s, struct ls_source_table *t, const struct ls_rec_text *rec, const char *piece);
+int ls_sources_define(struct ls_sources *s, struct ls_source_table *t,
+                      const struct ls_rec_source *rec, const char *name);
+int ls_sources_text(struct ls_sources *s, struct ls_source_table *t, const struct ls_rec_text *rec,
+                    const char *piece);
 
 /* When a ring's thread or the recording ends: texts that were announced and did not all come are
  * counted as cut. */

@@ -22,12 +22,15 @@ int ls_translate_init(struct ls_translate *t, const struct ls_translate_config *
 {
         memset(t, 0, sizeof(*t));
         t->cfg = *cfg;
-        ls_sources_init(&t->sources, cfg->writer, cfg->worker, &t->ids, cfg->cwd, cfg->pid, cfg->no_source);
+        ls_sources_init(&t->sources, cfg->writer, cfg->worker, &t->ids, cfg->cwd, cfg->pid,
+                        cfg->no_source);
         ls_mappings_init(&t->mappings, cfg->writer, cfg->worker, &t->ids, cfg->pid);
         t->mappings.shared = cfg->maps;
         t->rings = calloc(cfg->memory->ring_count, sizeof(*t->rings));
         for (unsigned i = 0; t->rings && i < cfg->memory->ring_count; i++)
-                t->rings[i] = (struct ls_translate_ring){ .role = ls_memory_role(cfg->memory, i), .owner = ls_memory_owner(cfg->memory, i) };
+                t->rings[i] =
+                        (struct ls_translate_ring){ .role = ls_memory_role(cfg->memory, i),
+                                                    .owner = ls_memory_owner(cfg->memory, i) };
         if (!t->rings || ls_jit_keep_init(&t->jit, cfg->writer, cfg->ordinal) < 0)
                 return -ENOMEM;
         return cfg->native ? ls_native_init(&t->native, &t->mappings) : 0;
@@ -87,7 +90,8 @@ static int on_source(struct ls_translate *t, unsigned ring, const void *body, ui
 
         if (!fits(len, sizeof(*rec), rec->name_len))
                 return -EINVAL;
-        return ls_sources_define(&t->sources, &t->rings[ring].sources, rec, (const char *)(rec + 1));
+        return ls_sources_define(&t->sources, &t->rings[ring].sources, rec,
+                                 (const char *)(rec + 1));
 }
 
 static int on_text(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
@@ -103,7 +107,9 @@ static int on_function(struct ls_translate *t, unsigned ring, const void *body, 
 {
         const struct ls_rec_function *rec = body;
         struct ls_function_def def = { .kind = rec->kind, .flags = rec->flags };
-        struct ls_translate_function f = { .addr = rec->addr, .slot = UINT32_MAX, .kind = rec->kind };
+        struct ls_translate_function f = { .addr = rec->addr,
+                                           .slot = UINT32_MAX,
+                                           .kind = rec->kind };
         struct ls_translate_ring *r = &t->rings[ring];
 
         if (!fits(len, sizeof(*rec), rec->name_len))
@@ -123,14 +129,16 @@ static int on_function(struct ls_translate *t, unsigned ring, const void *body, 
         case LS_FUNC_PSEUDO:
                 if (!rec->name_len)
                         return -EINVAL;
-                def.identity_name = ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len);
+                def.identity_name =
+                        ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len);
                 break;
         case LS_FUNC_C:
                 break;
         default:
                 return -EINVAL;
         }
-        if (ls_ids_reserve(&t->ids, (void **)&r->functions, &r->n_functions, sizeof(*r->functions), rec->func_id) < 0)
+        if (ls_ids_reserve(&t->ids, (void **)&r->functions, &r->n_functions, sizeof(*r->functions),
+                           rec->func_id) < 0)
                 return -EINVAL;
         if (rec->kind == LS_FUNC_C)
                 f.trace_id = ls_mappings_function(&t->mappings, rec->addr, &f.slot);
@@ -146,8 +154,9 @@ static int on_name(struct ls_translate *t, unsigned ring, const void *body, uint
         struct ls_translate_ring *r = &t->rings[ring];
         struct ls_translate_function *f;
 
-        if (!fits(len, sizeof(*rec), rec->name_len) || rec->rank > LS_NAME_GLOBAL || !rec->name_len ||
-            rec->func_id >= r->n_functions || !r->functions[rec->func_id].trace_id)
+        if (!fits(len, sizeof(*rec), rec->name_len) || rec->rank > LS_NAME_GLOBAL ||
+            !rec->name_len || rec->func_id >= r->n_functions ||
+            !r->functions[rec->func_id].trace_id)
                 return -EINVAL;
         f = &r->functions[rec->func_id];
         if (rec->rank <= f->rank)
@@ -168,7 +177,8 @@ static int on_zone(struct ls_translate *t, unsigned ring, const void *body, uint
         uint32_t name, parent;
 
         if (!fits(len, sizeof(*rec), rec->name_len) ||
-            ls_ids_reserve(&t->ids, (void **)&r->zones, &r->n_zones, sizeof(*r->zones), rec->zone_id) < 0)
+            ls_ids_reserve(&t->ids, (void **)&r->zones, &r->n_zones, sizeof(*r->zones),
+                           rec->zone_id) < 0)
                 return -EINVAL;
         parent = ls_translate_lookup(r->zones, r->n_zones, rec->parent_id);
         if (rec->parent_id && !parent)
@@ -199,8 +209,10 @@ static int on_label(struct ls_translate *t, unsigned ring, const void *body, uin
         const char *key = (const char *)(rec + 1);
         uint32_t parent, value, n = ls_trace_labels(t->cfg.writer);
 
-        if (!fits(len, sizeof(*rec), (uint64_t)rec->key_len + rec->value_len) || rec->label_id > LABEL_IDS_MAX ||
-            ls_ids_reserve(&t->ids, (void **)&r->labels, &r->n_labels, sizeof(*r->labels), rec->label_id) < 0)
+        if (!fits(len, sizeof(*rec), (uint64_t)rec->key_len + rec->value_len) ||
+            rec->label_id > LABEL_IDS_MAX ||
+            ls_ids_reserve(&t->ids, (void **)&r->labels, &r->n_labels, sizeof(*r->labels),
+                           rec->label_id) < 0)
                 return -EINVAL;
         parent = ls_translate_lookup(r->labels, r->n_labels, rec->parent_id);
         if (rec->parent_id && !parent)
@@ -208,8 +220,11 @@ static int on_label(struct ls_translate *t, unsigned ring, const void *body, uin
         r->labels[rec->label_id] = parent;
         if (n >= LABELS_MAX + 2 * LABELS_MORE)
                 return 0;
-        value = n < LABELS_MAX + LABELS_MORE ? ls_trace_string(t->cfg.writer, key + rec->key_len, rec->value_len) : 0;
-        r->labels[rec->label_id] = trace_label(t, parent, ls_trace_string(t->cfg.writer, key, rec->key_len), value);
+        value = n < LABELS_MAX + LABELS_MORE
+                        ? ls_trace_string(t->cfg.writer, key + rec->key_len, rec->value_len)
+                        : 0;
+        r->labels[rec->label_id] =
+                trace_label(t, parent, ls_trace_string(t->cfg.writer, key, rec->key_len), value);
         return 0;
 }
 
@@ -217,7 +232,8 @@ static int on_thread(struct ls_translate *t, unsigned ring, const void *body, ui
 {
         const struct ls_rec_thread *rec = body;
         struct ls_translate_ring *r = &t->rings[ring];
-        uint32_t claim = atomic_load_explicit(&ls_memory_ring(t->cfg.memory, ring)->claim, memory_order_relaxed);
+        uint32_t claim = atomic_load_explicit(&ls_memory_ring(t->cfg.memory, ring)->claim,
+                                              memory_order_relaxed);
 
         if (!fits(len, sizeof(*rec), rec->name_len))
                 return -EINVAL;
@@ -245,8 +261,9 @@ static int on_vm(struct ls_translate *t, unsigned ring, const void *body, uint32
         if (!fits(len, sizeof(*rec), rec->name_len) ||
             ls_ids_reserve(&t->ids, (void **)&t->vms, &t->n_vms, sizeof(*t->vms), rec->vm_id) < 0)
                 return -EINVAL;
-        t->vms[rec->vm_id] = ls_trace_vm(t->cfg.writer, t->cfg.process, rec->vm_id,
-                                         ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len));
+        t->vms[rec->vm_id] =
+                ls_trace_vm(t->cfg.writer, t->cfg.process, rec->vm_id,
+                            ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len));
         return 0;
 }
 
@@ -255,10 +272,11 @@ static int on_coroutine(struct ls_translate *t, unsigned ring, const void *body,
         const struct ls_rec_coroutine *rec = body;
         struct ls_translate_ring *r = &t->rings[ring];
 
-        if (len < sizeof(*rec) ||
-            ls_ids_reserve(&t->ids, (void **)&r->coroutines, &r->n_coroutines, sizeof(*r->coroutines), rec->coroutine_id) < 0)
+        if (len < sizeof(*rec) || ls_ids_reserve(&t->ids, (void **)&r->coroutines, &r->n_coroutines,
+                                                 sizeof(*r->coroutines), rec->coroutine_id) < 0)
                 return -EINVAL;
-        return ls_translate_coroutine(t, ring, rec, ls_translate_function_id(r, rec->func_id), &r->coroutines[rec->coroutine_id]);
+        return ls_translate_coroutine(t, ring, rec, ls_translate_function_id(r, rec->func_id),
+                                      &r->coroutines[rec->coroutine_id]);
 }
 
 static int on_mapping(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
@@ -278,7 +296,8 @@ static int on_region(struct ls_translate *t, unsigned ring, const void *body, ui
 
         if (!fits(len, sizeof(*rec), rec->name_len))
                 return -EINVAL;
-        ls_trace_region(t->cfg.writer, rec->begin != 0, ls_translate_thread(t, ring), rec->time_ns, rec->cpu_ns,
+        ls_trace_region(t->cfg.writer, rec->begin != 0, ls_translate_thread(t, ring), rec->time_ns,
+                        rec->cpu_ns,
                         ls_trace_string(t->cfg.writer, (const char *)(rec + 1), rec->name_len));
         return 0;
 }
@@ -350,7 +369,8 @@ static int on_irnames(struct ls_translate *t, unsigned ring, const void *body, u
         (void)ring;
         if (!fits(len, sizeof(*rec), rec->len))
                 return -EINVAL;
-        return ls_jit_keep_names(&t->jit, ls_translate_vm(t, rec->vm_id), (const char *)(rec + 1), rec->len);
+        return ls_jit_keep_names(&t->jit, ls_translate_vm(t, rec->vm_id), (const char *)(rec + 1),
+                                 rec->len);
 }
 
 static int on_attempt(struct ls_translate *t, unsigned ring, const void *body, uint32_t len)
@@ -405,8 +425,8 @@ void ls_translate_record(void *ctx, unsigned ring, unsigned kind, const void *bo
 {
         struct ls_translate *t = ctx;
 
-        if (kind >= sizeof(takers) / sizeof(*takers) || !takers[kind].take || len < takers[kind].fixed ||
-            takers[kind].take(t, ring, body, len) < 0)
+        if (kind >= sizeof(takers) / sizeof(*takers) || !takers[kind].take ||
+            len < takers[kind].fixed || takers[kind].take(t, ring, body, len) < 0)
                 t->bad_records++;
 }
 
@@ -449,28 +469,34 @@ void ls_translate_finish(struct ls_translate *t)
         ls_counts_look(t, 1);
         ls_attempts_write(&t->attempts, t->cfg.writer);
         if (t->attempts.dropped) {
-                snprintf(text, sizeof(text), "%llu attempts of the JIT compiler are only counted: they are of too many kinds",
+                snprintf(text, sizeof(text),
+                         "%llu attempts of the JIT compiler are only counted: they are of too many "
+                         "kinds",
                          (unsigned long long)t->attempts.dropped);
                 say(t, text);
         }
         if (t->marks_dropped) {
-                snprintf(text, sizeof(text), "of the program's marks the first %u are kept, and %llu more are not",
+                snprintf(text, sizeof(text),
+                         "of the program's marks the first %u are kept, and %llu more are not",
                          MARKS_MAX, (unsigned long long)t->marks_dropped);
                 say(t, text);
         }
         if (t->counts.dropped) {
-                snprintf(text, sizeof(text), "%llu values of the program's counters are not kept: there are too many",
+                snprintf(text, sizeof(text),
+                         "%llu values of the program's counters are not kept: there are too many",
                          (unsigned long long)t->counts.dropped);
                 say(t, text);
         }
         if (t->counts.heaps_dropped) {
-                snprintf(text, sizeof(text), "%llu readings of the VMs' heaps are not kept: there are too many",
+                snprintf(text, sizeof(text),
+                         "%llu readings of the VMs' heaps are not kept: there are too many",
                          (unsigned long long)t->counts.heaps_dropped);
                 say(t, text);
         }
         ls_live_finish(t);
         if (t->live_lost) {
-                snprintf(text, sizeof(text), "%llu sampled blocks were not followed: there are too many",
+                snprintf(text, sizeof(text),
+                         "%llu sampled blocks were not followed: there are too many",
                          (unsigned long long)t->live_lost);
                 say(t, text);
         }

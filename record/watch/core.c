@@ -15,7 +15,7 @@
 #define NOTES_MOST (16u << 20)
 #define PAGE 4096u
 #define ADDRESSES (UINT64_C(1) << 47)   /* that a program has */
-#define FILES_MOST (1u << 18)           /* mappings of files: four times what the kernel allows by default */
+#define FILES_MOST (1u << 18) /* mappings of files: four times what the kernel allows by default */
 
 struct file { uint64_t start, end, offset; const char *name; };
 
@@ -118,7 +118,8 @@ static int by_address(const void *a, const void *b)
  * of each, then all names. */
 static int take_files(struct notes *notes)
 {
-        uint64_t n = notes->noted_len < 16 ? 0 : word(notes->noted), page = n ? word(notes->noted + 8) : 0;
+        uint64_t n = notes->noted_len < 16 ? 0 : word(notes->noted),
+                 page = n ? word(notes->noted + 8) : 0;
         const char *entry, *end, *name;
 
         if (!n || n > (notes->noted_len - 16) / 24 || n > FILES_MOST || page > 1u << 30)
@@ -135,7 +136,8 @@ static int take_files(struct notes *notes)
 
                 if (len == (size_t)(end - name))
                         break;          /* not terminated */
-                *f = (struct file){ word(entry), word(entry + 8), word(entry + 16) * page, strchr(name, '\n') ? "" : name };
+                *f = (struct file){ word(entry), word(entry + 8), word(entry + 16) * page,
+                                    strchr(name, '\n') ? "" : name };
                 name += len + 1;
                 notes->n_files++;
         }
@@ -200,9 +202,11 @@ static int add_left_out(struct ls_core *core, const struct notes *notes)
                 uint64_t start = notes->files[i].start, end = notes->files[i].end;
                 unsigned below = starts_below(core, known, start);
 
-                if (end > start && end <= ADDRESSES && (!below || core->segments[below - 1].end <= start) &&
+                if (end > start && end <= ADDRESSES &&
+                    (!below || core->segments[below - 1].end <= start) &&
                     (below == known || core->segments[below].start >= end))
-                        core->segments[core->n_segments++] = (struct ls_core_segment){ start, end, 0, 0, PF_R | PF_X };
+                        core->segments[core->n_segments++] =
+                                (struct ls_core_segment){ start, end, 0, 0, PF_R | PF_X };
         }
         qsort(core->segments, core->n_segments, sizeof *core->segments, by_start);
         return 0;
@@ -224,8 +228,9 @@ static int write_maps(struct ls_core *core, const struct notes *notes)
                 uint64_t offset;
                 const char *file = file_at(notes, s->start, &offset);
 
-                fprintf(f, "%llx-%llx %c%c%cp %llx 00:00 0 %s\n", (unsigned long long)s->start, (unsigned long long)s->end,
-                        s->rights & PF_R ? 'r' : '-', s->rights & PF_W ? 'w' : '-', s->rights & PF_X ? 'x' : '-',
+                fprintf(f, "%llx-%llx %c%c%cp %llx 00:00 0 %s\n", (unsigned long long)s->start,
+                        (unsigned long long)s->end, s->rights & PF_R ? 'r' : '-',
+                        s->rights & PF_W ? 'w' : '-', s->rights & PF_X ? 'x' : '-',
                         (unsigned long long)offset, file);
         }
         err = fclose(f) ? -errno : 0;
@@ -266,8 +271,9 @@ static int read_segments(struct ls_core *core, const Elf64_Ehdr *eh, struct note
                         err = read_notes(core, &ph, notes);
                 else if (ph.p_type == PT_LOAD && ph.p_memsz && ph.p_vaddr < ADDRESSES &&
                          ph.p_memsz <= ADDRESSES - ph.p_vaddr && ph.p_filesz <= ph.p_memsz)
-                        core->segments[core->n_segments++] = (struct ls_core_segment){ ph.p_vaddr, ph.p_vaddr + ph.p_memsz,
-                                                                                      ph.p_offset, ph.p_filesz, ph.p_flags };
+                        core->segments[core->n_segments++] =
+                                (struct ls_core_segment){ ph.p_vaddr, ph.p_vaddr + ph.p_memsz,
+                                                          ph.p_offset, ph.p_filesz, ph.p_flags };
         }
         return err;
 }
@@ -287,9 +293,11 @@ int ls_core_open_fd(int fd, struct ls_core *ret)
         int err;
 
         *ret = (struct ls_core){ .fd = fd, .maps_fd = -1 };
-        err = read_all(ret->fd, 0, &eh, sizeof eh) || memcmp(eh.e_ident, ELFMAG, SELFMAG) || eh.e_ident[EI_CLASS] != ELFCLASS64 ||
-                              eh.e_type != ET_CORE || eh.e_machine != EM_X86_64 || eh.e_phentsize != sizeof(Elf64_Phdr)
-                      ? -ENOEXEC : 0;
+        err = read_all(ret->fd, 0, &eh, sizeof eh) || memcmp(eh.e_ident, ELFMAG, SELFMAG) ||
+                              eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_type != ET_CORE ||
+                              eh.e_machine != EM_X86_64 || eh.e_phentsize != sizeof(Elf64_Phdr)
+                      ? -ENOEXEC
+                      : 0;
         if (!err)
                 err = read_segments(ret, &eh, &notes);
         if (!err) {

@@ -10,7 +10,10 @@
 
 #define LS_CORE_THREADS 64u
 
-struct ls_core_segment { uint64_t start, end, offset, held; uint32_t rights; };        /* held: bytes that are in the file */
+struct ls_core_segment {
+        uint64_t start, end, offset, held;
+        uint32_t rights;
+}; /* held: bytes that are in the file */
 
 struct ls_core {
         int fd;

@@ -45,7 +45,9 @@ const char *ls_heap_have(uint64_t at, uint64_t n)
         uint64_t first = at & ~(uint64_t)(BLOCK - 1);
         const struct kept *k = kept_of(first);
 
-        return k->at == first && k->look == look && at - first + n <= BLOCK ? k->bytes + (at - first) : NULL;
+        return k->at == first && k->look == look && at - first + n <= BLOCK
+                       ? k->bytes + (at - first)
+                       : NULL;
 }
 
 static const char *object_at(uint64_t at)
@@ -55,7 +57,8 @@ static const char *object_at(uint64_t at)
 
         if (!at || at & 7)
                 return NULL;
-        if (at - first + HEAD > BLOCK || (k->look == look && k->at != first))   /* or another one has its place */
+        if (at - first + HEAD > BLOCK ||
+            (k->look == look && k->at != first)) /* or another one has its place */
                 return ls_remote_memory(at, apart, HEAD) ? NULL : apart;
         if (k->at == first && k->look == look)
                 return k->bytes + (at - first);
@@ -87,21 +90,22 @@ int ls_heap_read(const struct ls_vm *vm, struct ls_heap *ret)
 
 int ls_heap_is_kept(const struct ls_heap *before, const struct ls_heap *now)
 {
-        return before->phase != LS_HEAP_SWEEPS && now->phase != LS_HEAP_SWEEPS && before->white == now->white;
+        return before->phase != LS_HEAP_SWEEPS && now->phase != LS_HEAP_SWEEPS &&
+               before->white == now->white;
 }
 
 int ls_heap_is_dead(const struct ls_heap *heap, uint8_t marked)
 {
         /* The other white is that of what the last sweep took away; from the flip of colours until
          * the sweep is over it is that of all that was not reached yet. */
-        return heap->phase != LS_HEAP_SWEEPS && heap->phase != SWEEPS_STRINGS && heap->phase != FLIPS &&
-               (marked & WHITES) == (heap->white ^ WHITES);
+        return heap->phase != LS_HEAP_SWEEPS && heap->phase != SWEEPS_STRINGS &&
+               heap->phase != FLIPS && (marked & WHITES) == (heap->white ^ WHITES);
 }
 
 /* Where the walk has been, so that it can go back to what is still there: a power of two. */
 #define PAST    4096u
 #define REPAIRS 2000u                   /* of a walk */
-#define FRESH   32u                     /* objects that are read by themselves after one, as blocks may be old */
+#define FRESH 32u /* objects that are read by themselves after one, as blocks may be old */
 
 static struct {
         uint64_t past[PAST];
@@ -112,7 +116,8 @@ static struct {
 
 static int is_object(const char *o)
 {
-        return LS_READ_COPY(uint8_t, o, LS_GC_TYPE) >= TYPE_FIRST && LS_READ_COPY(uint8_t, o, LS_GC_TYPE) <= TYPE_LAST;
+        return LS_READ_COPY(uint8_t, o, LS_GC_TYPE) >= TYPE_FIRST &&
+               LS_READ_COPY(uint8_t, o, LS_GC_TYPE) <= TYPE_LAST;
 }
 
 /* What lies at lost, which the walk has come to, is no object: it was being made, or was freed.
@@ -160,7 +165,8 @@ int ls_heap_coroutines(const struct ls_vm *vm, uint64_t from, uint64_t to, uint6
         while (from != main && (!to || from != to)) {
                 const char *o = next_object(from);
 
-                if (from == mark || (++steps % CLOCK_STEPS == 0 && ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID) > until_ns))
+                if (from == mark || (++steps % CLOCK_STEPS == 0 &&
+                                     ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID) > until_ns))
                         return 1;
                 if (!(steps & (steps - 1)))
                         mark = from;

@@ -14,7 +14,7 @@ struct ls_heap {
         uint8_t white, phase;           /* of the garbage collector: what it calls white now, and
                                          * what it does */
 };
-#define LS_HEAP_SWEEPS 4u               /* the phase in which objects are freed; no other frees any of the list */
+#define LS_HEAP_SWEEPS 4u /* the phase in which objects are freed; no other frees any of the list */
 
 /* Returns 0 or -1. A collector that is not as expected sweeps all the time. */
 int ls_heap_read(const struct ls_vm *vm, struct ls_heap *ret);

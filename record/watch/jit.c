@@ -6,7 +6,8 @@
 
 #include "libsample/handler/walk.h"
 
-int ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *guard, const char *global, uintptr_t ip)
+int ls_jit_find(const struct ls_vm *vm, struct ls_thread *t, struct ls_guard *guard,
+                const char *global, uintptr_t ip)
 {
         const char *trace;
         int32_t number;

@@ -28,7 +28,7 @@ static uint64_t generation = 1;
 static struct ls_view view;
 static uintptr_t view_at;
 
-#define LATE_MOST 16u                   /* looks that took too long; then the program's memory is not read any more */
+#define LATE_MOST 16u /* looks that took too long; then the program's memory is not read any more */
 static unsigned late;
 #define DEEP 8192u                      /* frames of a walk whose memory is kept for the next one */
 
@@ -53,8 +53,8 @@ static int read_view(void *arg)
 
         (void)arg;
         memcpy(&view, ls_at((const void *)view_at, sizeof view), sizeof view);
-        if (view.size != sizeof view || view.vm_size != sizeof(struct ls_vm) || view.facts_size != sizeof ls_vm_facts ||
-            view.thread_size != sizeof(struct ls_thread))
+        if (view.size != sizeof view || view.vm_size != sizeof(struct ls_vm) ||
+            view.facts_size != sizeof ls_vm_facts || view.thread_size != sizeof(struct ls_thread))
                 return -EPROTO;
         memcpy(&ls_vm_facts, ls_at(view.facts, sizeof ls_vm_facts), sizeof ls_vm_facts);
         builtins = ls_builtin_table(&size);
@@ -75,7 +75,8 @@ int ls_look_image(struct ls_shm *shm, pid_t pid)
         shm_copy.depth = shm->depth;
         shm_copy.want_text = shm->want_text;
         shm_copy.generation = generation;
-        ls_agent = (struct ls_agent){ .shm = &shm_copy, .generation = &generation, .pid = (int)pid };
+        ls_agent =
+                (struct ls_agent){ .shm = &shm_copy, .generation = &generation, .pid = (int)pid };
         late = 0;
         r = ls_remote_of_process(pid);
         if (!r)
@@ -116,7 +117,8 @@ int ls_look_foreign(struct ls_shm *shm, pid_t pid)
         shm_copy.native_bytes = shm->native_bytes;
         shm_copy.interval_ns = shm->interval_ns;
         shm_copy.generation = generation;
-        ls_agent = (struct ls_agent){ .shm = &shm_copy, .generation = &generation, .pid = (int)pid };
+        ls_agent =
+                (struct ls_agent){ .shm = &shm_copy, .generation = &generation, .pid = (int)pid };
         return ls_mirror_open();
 }
 
@@ -130,14 +132,16 @@ static int read_vms(void *arg)
         memcpy(ls_vms, ls_at(view.vms, used * sizeof *ls_vms), used * sizeof *ls_vms);
         atomic_store(&ls_vms_used, used);
         atomic_store(&ls_vms_closed, LS_READ(uint32_t, view.vms_closed, 0));
-        memcpy(ls_jit_functions, ls_at(view.jit_functions, sizeof ls_jit_functions), sizeof ls_jit_functions);
+        memcpy(ls_jit_functions, ls_at(view.jit_functions, sizeof ls_jit_functions),
+               sizeof ls_jit_functions);
         return 0;
 }
 
 /* The VMs as they are now, and what belongs to the thread. */
 static int read_process(struct ls_look *l)
 {
-        const struct ls_thread *theirs = (const struct ls_thread *)(uintptr_t)atomic_load(&l->agents->thread);
+        const struct ls_thread *theirs =
+                (const struct ls_thread *)(uintptr_t)atomic_load(&l->agents->thread);
 
         if (!theirs || (uintptr_t)theirs & 7 || read_vms(NULL))
                 return -1;
@@ -163,7 +167,9 @@ static int still(const struct ls_thread *t)
 
 static void fill(struct ls_ticks *ret, uint32_t ticks, uint64_t time_ns, uint64_t cpu_ns)
 {
-        *ret = (struct ls_ticks){ .sum = ticks, .event = LS_EVENT_WALL, .time_ns = time_ns, .cpu_ns = cpu_ns };
+        *ret = (struct ls_ticks){
+                .sum = ticks, .event = LS_EVENT_WALL, .time_ns = time_ns, .cpu_ns = cpu_ns
+        };
 }
 
 static void free_walks(struct ls_sampler *s)
@@ -200,7 +206,8 @@ static int make_tables(struct ls_thread *t)
         t->labels = ls_label_cache_new();
         t->names = ls_names_new();
         t->sampler = ls_pages_new(sizeof *t->sampler);
-        if (!t->functions || !t->sources || !t->coroutines || !t->zones || !t->labels || !t->names || !t->sampler)
+        if (!t->functions || !t->sources || !t->coroutines || !t->zones || !t->labels ||
+            !t->names || !t->sampler)
                 return -ENOMEM;
         t->sampler->native = ls_native_new();
         t->sampler->described = 1;      /* by send_thread */
@@ -240,7 +247,8 @@ static void send_thread(struct ls_look *l)
         rec.name_len = read_name(l->stat_fd, name);
         if (l->named && (!rec.name_len || !memcmp(name, l->name, sizeof name)))
                 return;
-        body = ls_ring_reserve(t->ring, LS_REC_THREAD, sizeof rec + rec.name_len, LS_RESERVE_DEFINITION);
+        body = ls_ring_reserve(t->ring, LS_REC_THREAD, sizeof rec + rec.name_len,
+                               LS_RESERVE_DEFINITION);
         if (!body)
                 return;
         memcpy(body, &rec, sizeof rec);
@@ -250,7 +258,8 @@ static void send_thread(struct ls_look *l)
         l->named = 1;
 }
 
-struct ls_look *ls_look_new(unsigned index, int tid, int stat_fd, struct ls_ring *ring, struct ls_ring *own)
+struct ls_look *ls_look_new(unsigned index, int tid, int stat_fd, struct ls_ring *ring,
+                            struct ls_ring *own)
 {
         struct ls_look *l = ls_pages_new(sizeof *l);
 
@@ -305,14 +314,15 @@ int ls_look_with(struct ls_look *l, int (*fn)(void *arg), void *arg)
                 l->thread.sampler = NULL;
                 if (make_tables(&l->thread))
                         _exit(1);
-        } else if (l->thread.sampler->walks[0].room > DEEP || l->thread.sampler->walks[1].room > DEEP) {
+        } else if (l->thread.sampler->walks[0].room > DEEP ||
+                   l->thread.sampler->walks[1].room > DEEP) {
                 free_walks(l->thread.sampler);
         }
         return r;
 }
 
-int ls_look_send(struct ls_look *l, uintptr_t ip, uintptr_t sp, uint32_t ticks, uint64_t time_ns, uint64_t cpu_ns,
-                 int (*still_fn)(void *ctx), void *ctx)
+int ls_look_send(struct ls_look *l, uintptr_t ip, uintptr_t sp, uint32_t ticks, uint64_t time_ns,
+                 uint64_t cpu_ns, int (*still_fn)(void *ctx), void *ctx)
 {
         int r;
 
@@ -330,7 +340,8 @@ int ls_look_send(struct ls_look *l, uintptr_t ip, uintptr_t sp, uint32_t ticks, 
         return r < 0 ? -1 : r;
 }
 
-int ls_look_send_like(struct ls_look *l, enum ls_like like, uint32_t ticks, uint64_t time_ns, uint64_t cpu_ns)
+int ls_look_send_like(struct ls_look *l, enum ls_like like, uint32_t ticks, uint64_t time_ns,
+                      uint64_t cpu_ns)
 {
         struct ls_rec_sample *rec = ls_ring_reserve(l->thread.ring, LS_REC_SAMPLE, sizeof *rec, 0);
 
@@ -375,7 +386,8 @@ static int look_suspended(void *arg)
 }
 
 /* Reads and sends one stack. */
-static int one_look(struct ls_look *l, int (*fn)(void *arg), void *arg, uint8_t flags, uint64_t time_ns)
+static int one_look(struct ls_look *l, int (*fn)(void *arg), void *arg, uint8_t flags,
+                    uint64_t time_ns)
 {
         l->still = NULL;
         l->thread.sampler->still = NULL;
@@ -390,7 +402,8 @@ int ls_look_now(struct ls_look *l, const struct ls_regs *regs, int blocked, uint
         return one_look(l, look_now, l, blocked ? LS_SAMPLE_BLOCKED : 0, time_ns);
 }
 
-int ls_look_coroutine(struct ls_look *l, const struct ls_vm *vm, const lua_State *L, uint64_t time_ns)
+int ls_look_coroutine(struct ls_look *l, const struct ls_vm *vm, const lua_State *L,
+                      uint64_t time_ns)
 {
         struct suspended s = { l, vm, L };
 

@@ -24,9 +24,11 @@
 
 #define PAGE      4096u
 #define PAGES     2048u                 /* of one look; a power of two */
-#define KEEP      64u                   /* of these, so many are fetched again at once for the next look */
+#define KEEP 64u /* of these, so many are fetched again at once for the next look */
 #define OWN_MOST  512u                  /* ranges of our own memory */
-#define LOOK_NS   UINT64_C(100000000)   /* CPU time of one look: of an honest program it takes a tenth, with the deepest stacks */
+#define LOOK_NS                                                                                    \
+        UINT64_C(                                                                                  \
+                100000000) /* CPU time of one look: of an honest program it takes a tenth, with the deepest stacks */
 #define GROW_MOST (UINT64_C(256) << 20) /* bytes that this process may take for what it finds */
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -76,7 +78,8 @@ static int fetch(uintptr_t address)
                 return 1;
         if (!address || m.n == PAGES || ls_remote_memory(address, m.copies + at, PAGE))
                 return 0;
-        p = mmap((void *)address, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_POPULATE, m.fd, at);
+        p = mmap((void *)address, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_POPULATE,
+                 m.fd, at);
         if (p == MAP_FAILED)
                 return 0;
         if (p != (void *)address) {
@@ -239,8 +242,8 @@ static void limit_memory(void)
         FILE *f = fopen("/proc/self/statm", "re");
         struct rlimit most;
 
-        if (f && fscanf(f, "%*u %*u %*u %*u %*u %lu", &data) == 1 && getrlimit(RLIMIT_DATA, &most) == 0 &&
-            most.rlim_cur > data * PAGE + GROW_MOST) {
+        if (f && fscanf(f, "%*u %*u %*u %*u %*u %lu", &data) == 1 &&
+            getrlimit(RLIMIT_DATA, &most) == 0 && most.rlim_cur > data * PAGE + GROW_MOST) {
                 most.rlim_cur = data * PAGE + GROW_MOST;
                 setrlimit(RLIMIT_DATA, &most);
         }
@@ -257,8 +260,9 @@ int ls_mirror_prepare(void)
         m.fd = memfd_create("luasample-mirror", MFD_CLOEXEC);
         if (m.fd < 0)
                 return -errno;
-        p = ftruncate(m.fd, (off_t)PAGES * PAGE) ? MAP_FAILED
-                                                 : mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, m.fd, 0);
+        p = ftruncate(m.fd, (off_t)PAGES * PAGE)
+                    ? MAP_FAILED
+                    : mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, m.fd, 0);
         if (p == MAP_FAILED) {
                 int err = errno;
 

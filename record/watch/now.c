@@ -30,21 +30,25 @@ static int read_answer(struct ls_now *n)
 {
         size_t size;
 
-        if (pread(n->answer_fd, &answer, sizeof answer, 0) != (ssize_t)sizeof answer || answer.size != sizeof answer)
+        if (pread(n->answer_fd, &answer, sizeof answer, 0) != (ssize_t)sizeof answer ||
+            answer.size != sizeof answer)
                 return -ENOENT;
         answer.why[sizeof answer.why - 1] = 0;
         memcpy(n->why, answer.why, sizeof n->why);
         if (answer.error)
                 return answer.error;
         ls_vm_facts = answer.facts;
-        for (size_t i = 0; i < sizeof ls_vm_facts.resume_return / sizeof *ls_vm_facts.resume_return; i++)
+        for (size_t i = 0; i < sizeof ls_vm_facts.resume_return / sizeof *ls_vm_facts.resume_return;
+             i++)
                 if (ls_vm_facts.resume_return[i])
                         ls_vm_facts.resume_return[i] += n->lua_base;
         ls_vm_facts.version[sizeof ls_vm_facts.version - 1] = 0;
         memcpy(n->version, ls_vm_facts.version, sizeof n->version);
         memcpy(ls_builtin_table(&size), answer.builtins, sizeof answer.builtins);
         ls_builtin_adopt();
-        return ls_vm_facts.main_to_global && ls_vm_facts.main_to_global < UINT64_C(1) << 16 ? 0 : -EPROTO;
+        return ls_vm_facts.main_to_global && ls_vm_facts.main_to_global < UINT64_C(1) << 16
+                       ? 0
+                       : -EPROTO;
 }
 
 static int read_its(void *ctx, uint64_t at, void *to, size_t n)
@@ -91,8 +95,8 @@ static int find_vms(struct ls_now *n)
         while (left && fgets(line, sizeof line, f)) {
                 unsigned long low, high;
 
-                if (sscanf(line, "%lx-%lx %7s", &low, &high, rights) != 3 || rights[0] != 'r' || rights[1] != 'w' ||
-                    low >= high || high > UINT64_C(1) << 47)
+                if (sscanf(line, "%lx-%lx %7s", &low, &high, rights) != 3 || rights[0] != 'r' ||
+                    rights[1] != 'w' || low >= high || high > UINT64_C(1) << 47)
                         continue;
                 if (high - low > left)
                         high = low + left;
@@ -135,7 +139,8 @@ static int find_coroutines(uint32_t slot, uint64_t until_ns)
         struct ls_heap heap;
 
         return ls_heap_read(&ls_vms[slot], &heap) ||
-               ls_heap_coroutines(&ls_vms[slot], heap.newest, 0, until_ns > now ? until_ns - now : 0, note, &slot);
+               ls_heap_coroutines(&ls_vms[slot], heap.newest, 0,
+                                  until_ns > now ? until_ns - now : 0, note, &slot);
 }
 
 void ls_now_look(struct ls_now *n, uint64_t search_ns, uint64_t budget_ns)
@@ -147,15 +152,19 @@ void ls_now_look(struct ls_now *n, uint64_t search_ns, uint64_t budget_ns)
         n_found = 0;
         for (unsigned i = 0; i < threads; i++) {
                 const struct ls_now_thread *t = &n->threads[i];
-                struct ls_regs regs = { t->ip, t->sp, t->bp, t->bx, t->dx, t->r12, t->r13, t->r14, t->r15 };
-                struct ls_ring *ring = (struct ls_ring *)((char *)n->shm + ls_ring_offset(n->shm->ring_size, n->shm->ring_stride, i));
+                struct ls_regs regs = { t->ip,  t->sp,  t->bp,  t->bx, t->dx,
+                                        t->r12, t->r13, t->r14, t->r15 };
+                struct ls_ring *ring =
+                        (struct ls_ring *)((char *)n->shm + ls_ring_offset(n->shm->ring_size,
+                                                                           n->shm->ring_stride, i));
 
                 int stat_fd = ls_remote_is_core() ? -1 : ls_remote_open(t->tid, "stat");
 
                 looks[i] = ls_look_new(i, t->tid, stat_fd, ring, ring);
                 if (stat_fd >= 0)
                         close(stat_fd);
-                if (!looks[i] || ls_now_ns() > end || ls_look_now(looks[i], &regs, t->blocked, time_ns))
+                if (!looks[i] || ls_now_ns() > end ||
+                    ls_look_now(looks[i], &regs, t->blocked, time_ns))
                         n->unread++;
         }
         for (uint32_t i = 0; i < n->vms; i++)
@@ -165,7 +174,8 @@ void ls_now_look(struct ls_now *n, uint64_t search_ns, uint64_t budget_ns)
                         n->more = 1;
                         break;
                 }
-                if (ls_look_coroutine(looks[0], &ls_vms[found_vm[i]], (const lua_State *)(uintptr_t)found[i], time_ns))
+                if (ls_look_coroutine(looks[0], &ls_vms[found_vm[i]],
+                                      (const lua_State *)(uintptr_t)found[i], time_ns))
                         n->unread++;
                 else
                         n->coroutines++;

@@ -21,11 +21,20 @@ struct ls_now_thread {
 };
 
 /* Fills it. blocked: as above. */
-static inline void ls_now_thread(struct ls_now_thread *ret, pid_t tid, int blocked, const struct user_regs_struct *r)
+static inline void ls_now_thread(struct ls_now_thread *ret, pid_t tid, int blocked,
+                                 const struct user_regs_struct *r)
 {
-        *ret = (struct ls_now_thread){ .tid = tid, .blocked = (uint8_t)blocked, .ip = r->rip,
-                .sp = r->rsp, .bp = r->rbp, .bx = r->rbx, .dx = r->rdx, .r12 = r->r12, .r13 = r->r13,
-                .r14 = r->r14, .r15 = r->r15 };
+        *ret = (struct ls_now_thread){ .tid = tid,
+                                       .blocked = (uint8_t)blocked,
+                                       .ip = r->rip,
+                                       .sp = r->rsp,
+                                       .bp = r->rbp,
+                                       .bx = r->rbx,
+                                       .dx = r->rdx,
+                                       .r12 = r->r12,
+                                       .r13 = r->r13,
+                                       .r14 = r->r14,
+                                       .r15 = r->r15 };
 }
 
 /* In memory that both processes share. */

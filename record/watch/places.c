@@ -80,7 +80,8 @@ static int step_of(uint64_t pc, uint8_t *ret)
  * no stack. */
 static int key_of(const struct ls_live *v, uint64_t *ret_key, uint64_t *ret_body)
 {
-        uint64_t bottom = LS_READ_COPY(uint64_t, v->L, LS_L_STACK) + 8, f = LS_READ_COPY(uint64_t, v->L, LS_L_BASE) - 8, h = 1;
+        uint64_t bottom = LS_READ_COPY(uint64_t, v->L, LS_L_STACK) + 8,
+                 f = LS_READ_COPY(uint64_t, v->L, LS_L_BASE) - 8, h = 1;
 
         for (unsigned i = 0; f > bottom; i++) {
                 uint64_t func, link, below;
@@ -153,15 +154,20 @@ static uint64_t signature_of(const struct ls_walk *w)
                 if (f->fn == LS_WFN_RESUMED_BY_C || !ls_fn_is_lua(f->fn))
                         h = mix(mix(h, (uintptr_t)f->fn), f->callee);
                 else
-                        h = mix(mix(h, (uintptr_t)ls_fn_proto(f->fn) ^ ls_pt_shape(ls_fn_proto(f->fn))), (uintptr_t)f->pc);
+                        h = mix(mix(h, (uintptr_t)ls_fn_proto(f->fn) ^
+                                               ls_pt_shape(ls_fn_proto(f->fn))),
+                                (uintptr_t)f->pc);
         }
         return h;
 }
 
 /* The stack that was walked, as a new place. Returns 0 or -1. */
-static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_walk *w, uint64_t now, struct place *place)
+static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_walk *w,
+                uint64_t now, struct place *place)
 {
-        struct ls_ticks ticks = { .event = LS_EVENT_SUSPENDED, .flags = LS_SAMPLE_SUSPENDED, .time_ns = now };
+        struct ls_ticks ticks = { .event = LS_EVENT_SUSPENDED,
+                                  .flags = LS_SAMPLE_SUSPENDED,
+                                  .time_ns = now };
         const char *body = w->frames[w->body].fn;
 
         if (!ls_places_none(t, now))
@@ -173,8 +179,9 @@ static int send(struct ls_thread *t, const struct ls_moment *m, const struct ls_
         return 0;
 }
 
-int ls_places_read(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, const struct ls_live *live,
-                   uint64_t now, int (*still)(void *ctx), void *ctx, struct ls_waiting *ret)
+int ls_places_read(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L,
+                   const struct ls_live *live, uint64_t now, int (*still)(void *ctx), void *ctx,
+                   struct ls_waiting *ret)
 {
         struct ls_walk *w = &t->sampler->walks[t->sampler->current];
         struct ls_moment m = { .vm = vm, .L = L, .whole_stack = 1, .jit_offset = LS_JIT_NO_OFFSET };
@@ -184,7 +191,8 @@ int ls_places_read(struct ls_thread *t, const struct ls_vm *vm, const lua_State 
         t->sampler->still = NULL;
         ls_guard_begin(&w->guard);
         w->trusted = 0;
-        if (!ls_guard_reads(&w->guard, L, LS_L_CFRAME + 8) || ls_walk_saved(w, L) || !w->n || !still(ctx))
+        if (!ls_guard_reads(&w->guard, L, LS_L_CFRAME + 8) || ls_walk_saved(w, L) || !w->n ||
+            !still(ctx))
                 return -1;
         ret->body = (uintptr_t)w->frames[w->body].fn;
         signature = signature_of(w);

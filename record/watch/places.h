@@ -30,8 +30,9 @@ int ls_places_begin(void);
 int ls_places_find(const struct ls_live *live, uint64_t now_ns, struct ls_waiting *ret);
 /* The same from the program's memory: in the mirror. Sends the stack when it is new. still: asked
  * before, whether it stands there still. Returns 0 or -1. */
-int ls_places_read(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L, const struct ls_live *live,
-                   uint64_t now_ns, int (*still)(void *ctx), void *ctx, struct ls_waiting *ret);
+int ls_places_read(struct ls_thread *t, const struct ls_vm *vm, const lua_State *L,
+                   const struct ls_live *live, uint64_t now_ns, int (*still)(void *ctx), void *ctx,
+                   struct ls_waiting *ret);
 /* The place of stacks that were not read; 0 = it cannot be sent now. */
 uint32_t ls_places_none(struct ls_thread *t, uint64_t now_ns);
 

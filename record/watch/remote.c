@@ -61,10 +61,12 @@ int ls_remote_memory(uint64_t at, void *to, size_t n)
         return at <= INT64_MAX && pread(memory, to, n, (off_t)at) == (ssize_t)n ? 0 : -1;
 }
 
-void ls_remote_pieces(const struct iovec *here, const struct iovec *there, unsigned n, uint8_t *ret_read)
+void ls_remote_pieces(const struct iovec *here, const struct iovec *there, unsigned n,
+                      uint8_t *ret_read)
 {
         for (unsigned i = 0; i < n; i++)
-                ret_read[i] = ls_remote_memory((uintptr_t)there[i].iov_base, here[i].iov_base, there[i].iov_len) == 0;
+                ret_read[i] = ls_remote_memory((uintptr_t)there[i].iov_base, here[i].iov_base,
+                                               there[i].iov_len) == 0;
 }
 
 FILE *ls_remote_maps(void)

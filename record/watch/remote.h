@@ -30,7 +30,8 @@ int ls_remote_memory(uint64_t at, void *to, size_t n);
 /* Many pieces at once: piece i of there, of a process that runs, into here[i]. ret_read[i]: 1 = it
  * was read. */
 struct iovec;
-void ls_remote_pieces(const struct iovec *here, const struct iovec *there, unsigned n, uint8_t *ret_read);
+void ls_remote_pieces(const struct iovec *here, const struct iovec *there, unsigned n,
+                      uint8_t *ret_read);
 /* Its mappings, in the form of /proc/PID/maps; NULL and errno. */
 FILE *ls_remote_maps(void);
 

@@ -48,7 +48,8 @@ static struct {
 
 int ls_snapshot_reserve(void)
 {
-        void *p = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *p = mmap(NULL, ARENA, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
         m.arena = p == MAP_FAILED ? NULL : p;
         return m.arena ? 0 : -errno;
@@ -112,7 +113,8 @@ static void read_states(const struct ls_now *n, char (*to)[LS_G_COLLECTOR_END + 
                 uint64_t global = (uintptr_t)atomic_load(&ls_vms[i].global);
 
                 if (ls_remote_memory(global, to[i], LS_G_COLLECTOR_END) ||
-                    ls_remote_memory(global + ls_vm_facts.objects_offset, to[i] + LS_G_COLLECTOR_END, 8))
+                    ls_remote_memory(global + ls_vm_facts.objects_offset,
+                                     to[i] + LS_G_COLLECTOR_END, 8))
                         memset(to[i], 0, sizeof to[i]);
         }
 }
@@ -186,7 +188,8 @@ static uint32_t object(uint64_t address, unsigned type)
         const char *p = address && !(address & 7) ? at(address, OBJECT) : NULL;
         uint32_t *slot;
 
-        if (!p || LS_READ_COPY(uint8_t, p, LS_GC_TYPE) != type || type < LS_T_STR || type > LS_T_UDATA)
+        if (!p || LS_READ_COPY(uint8_t, p, LS_GC_TYPE) != type || type < LS_T_STR ||
+            type > LS_T_UDATA)
                 return 0;
         slot = &m.by_place[(p - m.arena) / 8];
         if (!*slot) {
@@ -207,11 +210,24 @@ static uint32_t object_of_value(uint64_t tv)
 {
         unsigned type = (unsigned)(~(tv >> 47) & 0x1ffff);
 
-        return type >= LS_T_STR && type <= LS_T_UDATA ? object(tv & ((UINT64_C(1) << 47) - 1), type) : 0;
+        return type >= LS_T_STR && type <= LS_T_UDATA ? object(tv & ((UINT64_C(1) << 47) - 1), type)
+                                                      : 0;
 }
 
 /* How an object holds another: luasample-heap(5) has the same numbers. */
-enum { BY_INDEX, BY_NAME, BY_KEY, AS_KEY, BY_METATABLE, BY_ENV, BY_UPVALUE, BY_PROTO, BY_CONSTANT, BY_CHUNK, BY_STACK, BY_VALUE
+enum {
+        BY_INDEX,
+        BY_NAME,
+        BY_KEY,
+        AS_KEY,
+        BY_METATABLE,
+        BY_ENV,
+        BY_UPVALUE,
+        BY_PROTO,
+        BY_CONSTANT,
+        BY_CHUNK,
+        BY_STACK,
+        BY_VALUE
 };
 
 typedef void (*edge_fn)(void *ctx, unsigned how, uint64_t which, uint32_t target);
@@ -258,7 +274,8 @@ static void each_of_table(uint64_t t, edge_fn fn, void *ctx)
         for (uint64_t i = 0; i < n; i++)
                 edge(fn, ctx, BY_INDEX, i, object_of_value(word(array, i * 8)));
         for (uint64_t i = 0; i < nodes; i++) {
-                uint64_t value = word(node, i * LS_NODE_SIZE + LS_NODE_VAL), key = word(node, i * LS_NODE_SIZE + LS_NODE_KEY);
+                uint64_t value = word(node, i * LS_NODE_SIZE + LS_NODE_VAL),
+                         key = word(node, i * LS_NODE_SIZE + LS_NODE_KEY);
                 uint64_t index;
                 uint32_t name;
 
@@ -270,7 +287,8 @@ static void each_of_table(uint64_t t, edge_fn fn, void *ctx)
                 if (!(weak & WEAK_VALUES) && whole(key, &index))
                         edge(fn, ctx, BY_INDEX, index, object_of_value(value));
                 else if (!(weak & WEAK_VALUES))
-                        edge(fn, ctx, name && m.objects[name].type == LS_T_STR ? BY_NAME : BY_KEY, name, object_of_value(value));
+                        edge(fn, ctx, name && m.objects[name].type == LS_T_STR ? BY_NAME : BY_KEY,
+                             name, object_of_value(value));
         }
 }
 
@@ -283,8 +301,9 @@ static void each_of_function(uint64_t f, edge_fn fn, void *ctx)
         if (is_lua)
                 edge(fn, ctx, BY_PROTO, 0, object(word(f, LS_FN_PC) - LS_PT_SIZE, LS_T_PROTO));
         for (unsigned i = 0; i < n; i++)
-                edge(fn, ctx, BY_UPVALUE, i, is_lua ? object(word(f, LS_FN_UPVALUES + 8 * i), T_UPVALUE)
-                                                    : object_of_value(word(f, LS_FN_UPVALUES + 8 + 8 * i)));
+                edge(fn, ctx, BY_UPVALUE, i,
+                     is_lua ? object(word(f, LS_FN_UPVALUES + 8 * i), T_UPVALUE)
+                            : object_of_value(word(f, LS_FN_UPVALUES + 8 + 8 * i)));
 }
 
 static void each_of_proto(uint64_t p, edge_fn fn, void *ctx)
@@ -347,7 +366,9 @@ static uint64_t size_of(const struct object *o)
 
         switch (o->type) {
         case LS_T_STR:
-                return LS_STR_DATA + (part(t, LS_STR_DATA + (uint64_t)half(t, LS_STR_LEN)) ? ((uint64_t)half(t, LS_STR_LEN) + 4) / 4 * 4 : 0);
+                return LS_STR_DATA + (part(t, LS_STR_DATA + (uint64_t)half(t, LS_STR_LEN))
+                                              ? ((uint64_t)half(t, LS_STR_LEN) + 4) / 4 * 4
+                                              : 0);
         case T_UPVALUE:
                 return LS_UV_VALUE + 16;
         case LS_T_THREAD:
@@ -355,12 +376,19 @@ static uint64_t size_of(const struct object *o)
         case LS_T_PROTO:
                 return part(t, half(t, LS_PT_SIZEPT));
         case LS_T_FUNC:
-                return LS_FN_UPVALUES + 8 * (uint64_t)byte(t, LS_FN_NUPVALUES) + (byte(t, LS_FN_FFID) == LS_FFID_LUA ? 0 : 8);
+                return LS_FN_UPVALUES + 8 * (uint64_t)byte(t, LS_FN_NUPVALUES) +
+                       (byte(t, LS_FN_FFID) == LS_FFID_LUA ? 0 : 8);
         case LS_T_CDATA:
                 return LS_CDATA_VALUE + 8;
         case LS_T_TAB:
-                n = half(t, LS_TAB_HMASK) ? part(word(t, LS_TAB_NODE), LS_NODE_SIZE * ((uint64_t)half(t, LS_TAB_HMASK) + 1)) : 0;
-                return 64 + n + (half(t, LS_TAB_ASIZE) ? part(word(t, LS_TAB_ARRAY), 8 * (uint64_t)half(t, LS_TAB_ASIZE)) : 0);
+                n = half(t, LS_TAB_HMASK)
+                            ? part(word(t, LS_TAB_NODE),
+                                   LS_NODE_SIZE * ((uint64_t)half(t, LS_TAB_HMASK) + 1))
+                            : 0;
+                return 64 + n +
+                       (half(t, LS_TAB_ASIZE)
+                                ? part(word(t, LS_TAB_ARRAY), 8 * (uint64_t)half(t, LS_TAB_ASIZE))
+                                : 0);
         case LS_T_UDATA:
                 return DATA_HEAD + part(t, half(t, DATA_LEN));
         }
@@ -378,13 +406,15 @@ static void find_objects(const struct ls_now *n)
 {
         uint64_t pages = (m.used > m.most ? m.used : m.most) + PAGE;    /* zeros begin there */
 
-        m.room = (uint32_t)(m.used / OBJECT < UINT32_MAX / 4 ? m.used / OBJECT + 2 : UINT32_MAX / 4);
+        m.room =
+                (uint32_t)(m.used / OBJECT < UINT32_MAX / 4 ? m.used / OBJECT + 2 : UINT32_MAX / 4);
         m.objects = (struct object *)(void *)(m.arena + (pages & ~(uint64_t)(PAGE - 1)));
         m.by_place = (uint32_t *)(void *)(m.objects + m.room);
         m.n = 0;
         m.left = m.used / 8;
         for (uint32_t i = 0; i < n->vms; i++) {
-                uint64_t global = (uintptr_t)atomic_load(&ls_vms[i].global), o = word(global, ls_vm_facts.objects_offset);
+                uint64_t global = (uintptr_t)atomic_load(&ls_vms[i].global),
+                         o = word(global, ls_vm_facts.objects_offset);
                 uint64_t mark = 0;      /* where it was at the last power of two of steps */
 
                 m.vm = ls_vms[i].vm_id;
@@ -512,7 +542,8 @@ static void put_object(uint32_t id)
 
 static void put_vm(uint32_t i)
 {
-        uint64_t global = (uintptr_t)atomic_load(&ls_vms[i].global), main = (uintptr_t)ls_vms[i].main;
+        uint64_t global = (uintptr_t)atomic_load(&ls_vms[i].global),
+                 main = (uintptr_t)ls_vms[i].main;
 
         put(i ? ",\n[" : "[", i ? 3 : 1);
         put_number(ls_vms[i].vm_id);

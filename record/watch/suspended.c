@@ -27,8 +27,9 @@
 
 #define LOOK_MIN_NS   UINT64_C(20000000)        /* between two looks */
 #define LOOK_MAX_NS   UINT64_C(10000000000)
-#define CREDIT_NS     UINT64_C(50000000)        /* CPU time that may be used at once, as at the beginning */
-#define SEND_NS       UINT64_C(1000000000)      /* time that is sent at once while a coroutine stays where it is */
+#define CREDIT_NS UINT64_C(50000000) /* CPU time that may be used at once, as at the beginning */
+#define SEND_NS                                                                                    \
+        UINT64_C(1000000000) /* time that is sent at once while a coroutine stays where it is */
 #define END_NS        UINT64_C(300000000)       /* for what is sent in the end */
 
 struct ls_suspended ls_sus;
@@ -46,8 +47,10 @@ static uint32_t nobody(struct ls_thread *t)
 static int send_row(struct co *co, int how, uint32_t ticks, uint64_t now)
 {
         struct ls_thread *t = ls_look_thread(ls_sus.look);
-        uint32_t place = co->place ? co->place : ls_places_none(t, now), id = co->id ? co->id : nobody(t);
-        struct ls_rec_sample *rec = place && id ? ls_ring_reserve(t->ring, LS_REC_SAMPLE, sizeof *rec, 0) : NULL;
+        uint32_t place = co->place ? co->place : ls_places_none(t, now),
+                 id = co->id ? co->id : nobody(t);
+        struct ls_rec_sample *rec =
+                place && id ? ls_ring_reserve(t->ring, LS_REC_SAMPLE, sizeof *rec, 0) : NULL;
 
         if (!rec)
                 return -1;
@@ -77,7 +80,8 @@ int ls_sus_send(struct co *co, uint64_t now)
 
                 if (!co->kept_ns[how])
                         continue;
-                if (n && send_row(co, how, n < UINT32_MAX / 2 ? (uint32_t)n : UINT32_MAX / 2, now)) {
+                if (n &&
+                    send_row(co, how, n < UINT32_MAX / 2 ? (uint32_t)n : UINT32_MAX / 2, now)) {
                         r = -1;
                         continue;
                 }
@@ -91,7 +95,8 @@ int ls_sus_send(struct co *co, uint64_t now)
 void ls_sus_forget_ids(void)
 {
         for (uint32_t i = 0; i < ls_sus.n; i++)
-                ls_sus.co[i].id = ls_sus.co[i].place = ls_sus.co[i].zone = ls_sus.co[i].label = ls_sus.co[i].marked = 0;
+                ls_sus.co[i].id = ls_sus.co[i].place = ls_sus.co[i].zone = ls_sus.co[i].label =
+                        ls_sus.co[i].marked = 0;
         ls_sus.nobody = 0;
         ls_places_forget();
 }
@@ -153,7 +158,8 @@ void ls_suspended_end(void)
                 ls_sus_charge_seen(LS_VMS_MOST, now - ls_sus.last_ns);
         for (uint32_t i = 0; i < ls_sus.n; i++)
                 while (ls_sus_send(&ls_sus.co[i], now) && ls_now_ns() - now < END_NS)
-                        nanosleep(&(struct timespec){ 0, 1000000 }, NULL);      /* the recorder makes room */
+                        nanosleep(&(struct timespec){ 0, 1000000 },
+                                  NULL); /* the recorder makes room */
         ls_look_free(ls_sus.look);
         ls_places_forget();
         memset(&ls_sus, 0, sizeof ls_sus);

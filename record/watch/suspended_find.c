@@ -8,8 +8,8 @@
 #define WALK_NS       UINT64_C(300000000)       /* most of a walk through the objects */
 #define HEAD_NS       UINT64_C(1000000)         /* of one that is made at each look */
 #define TRIES         3
-#define GAP_NS        UINT64_C(500000000)       /* between looks: two cycles of a large heap take longer */
-#define MISSED_MOST   4u                        /* walks without an end in which a coroutine was not met */
+#define GAP_NS UINT64_C(500000000) /* between looks: two cycles of a large heap take longer */
+#define MISSED_MOST 4u             /* walks without an end in which a coroutine was not met */
 
 static uint32_t *index_of(uint64_t at)
 {
@@ -30,7 +30,9 @@ static int meet(void *ctx, uint64_t at, const char *o)
         if (!*index) {
                 if (ls_sus.n == MOST)
                         return 1;
-                ls_sus.co[ls_sus.n] = (struct co){ .at = at, .slot = *slot, .fresh = 1, .kept_since_ns = ls_sus.now_ns };
+                ls_sus.co[ls_sus.n] = (struct co){
+                        .at = at, .slot = *slot, .fresh = 1, .kept_since_ns = ls_sus.now_ns
+                };
                 *index = ++ls_sus.n;
         }
         co = &ls_sus.co[*index - 1];
@@ -76,13 +78,15 @@ static int all(struct co *co, uint32_t slot)
 
 static int not_met(struct co *co, uint32_t slot)
 {
-        return ls_sus.vms[slot].ended ? co->walk != ls_sus.walk : co->walk != ls_sus.walk && ++co->missed > MISSED_MOST;
+        return ls_sus.vms[slot].ended ? co->walk != ls_sus.walk
+                                      : co->walk != ls_sus.walk && ++co->missed > MISSED_MOST;
 }
 
 /* Of a large heap the newest objects are enough when nothing was freed since the last look. */
 static int newest_will_do(const struct seen *v, const struct ls_heap *heap, uint64_t now)
 {
-        return v->ended && now < v->whole_due_ns && now - ls_sus.last_ns < GAP_NS && ls_heap_is_kept(&v->heap, heap);
+        return v->ended && now < v->whole_due_ns && now - ls_sus.last_ns < GAP_NS &&
+               ls_heap_is_kept(&v->heap, heap);
 }
 
 /* The watcher has a high priority where it may, for short looks: a long one must not take the
@@ -105,7 +109,8 @@ static void find(uint32_t slot, uint64_t now)
         const struct ls_vm *vm = &ls_vms[slot];
         struct seen *v = &ls_sus.vms[slot];
         struct ls_heap heap;
-        uint64_t began = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID), cost = 0, passed = ls_sus.last_ns ? now - ls_sus.last_ns : 0;
+        uint64_t began = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID), cost = 0,
+                 passed = ls_sus.last_ns ? now - ls_sus.last_ns : 0;
         int whole = now >= v->whole_due_ns, newest = 0, ended = 0;
 
         hurry(!whole);
@@ -119,8 +124,8 @@ static void find(uint32_t slot, uint64_t now)
                         break;
                 newest = newest_will_do(v, &heap, now);
                 ls_sus.walk++;
-                ended = !ls_heap_coroutines(vm, heap.newest, newest ? v->heap.newest : 0, whole ? WALK_NS : HEAD_NS, meet,
-                                            &slot);
+                ended = !ls_heap_coroutines(vm, heap.newest, newest ? v->heap.newest : 0,
+                                            whole ? WALK_NS : HEAD_NS, meet, &slot);
                 v->heap = heap;
                 cost = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began;
         }
@@ -138,7 +143,8 @@ static void find(uint32_t slot, uint64_t now)
         if (whole || (ended && !newest))
                 drop(not_met, slot, now);
         if (whole && cost > HEAD_NS) {
-                v->whole_due_ns = now + cost * COST_SHARE / (ended ? 1 : 4);    /* tried again, before long */
+                v->whole_due_ns = now + cost * COST_SHARE /
+                                                (ended ? 1 : 4); /* tried again, before long */
                 ls_sus.credit_ns += (int64_t)cost;
         }
 }
@@ -148,16 +154,19 @@ void ls_sus_find(uint64_t now)
         for (uint32_t i = 0; i < LS_VMS_MOST; i++) {
                 const struct ls_vm *vm = &ls_vms[i];
                 uint32_t used = atomic_load(&ls_vms_used);
-                const char *global = i < used && !atomic_load(&vm->closing) ? atomic_load(&vm->global) : NULL;
+                const char *global =
+                        i < used && !atomic_load(&vm->closing) ? atomic_load(&vm->global) : NULL;
 
                 if (i >= used && !ls_sus.vms[i].global)
                         return;
                 if (ls_sus.vms[i].global != global) {
                         /* it was closed some time since then, or when the program ended */
                         if (ls_sus.last_ns)
-                                ls_sus_charge_seen(i, (now - ls_sus.last_ns) / (ls_sus.ends ? 1 : 2));
+                                ls_sus_charge_seen(i,
+                                                   (now - ls_sus.last_ns) / (ls_sus.ends ? 1 : 2));
                         drop(all, i, now);
-                        ls_sus.vms[i] = (struct seen){ .global = global, .ended_ns = ls_sus.last_ns };
+                        ls_sus.vms[i] =
+                                (struct seen){ .global = global, .ended_ns = ls_sus.last_ns };
                 }
                 if (global && vm->engine == LS_ENGINE_WALK)
                         find(i, now);

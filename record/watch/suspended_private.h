@@ -10,7 +10,7 @@
 #include "record/watch/heap.h"
 #include "record/watch/look.h"
 
-#define COST_SHARE    100u                      /* looks use one part in so many of a processor, and long walks another */
+#define COST_SHARE 100u /* looks use one part in so many of a processor, and long walks another */
 #define MOST          16384u                    /* coroutines that are known */
 #define INDEX         (4 * MOST)
 

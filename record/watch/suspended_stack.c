@@ -44,7 +44,8 @@ static const struct marks *marks_of_slot(uint32_t slot)
                 return &marks;
         marks.slot = slot;
         if (vm->labels)
-                (void)ls_remote_memory((uintptr_t)vm->labels + offsetof(struct ls_vm_labels, sets), &sets, sizeof sets);
+                (void)ls_remote_memory((uintptr_t)vm->labels + offsetof(struct ls_vm_labels, sets),
+                                       &sets, sizeof sets);
         marks.labels = vm->zones || sets;
         marks.ready = NULL;
         if (vm->ready && !ls_remote_memory((uintptr_t)vm->ready, &marks.copy, sizeof marks.copy))
@@ -71,12 +72,14 @@ static int is_ready(const struct co *co)
  * coroutine. */
 static int find_live(const struct co *co, struct ls_live *v)
 {
-        uint64_t stack = LS_READ_COPY(uint64_t, v->L, LS_L_STACK), top = LS_READ_COPY(uint64_t, v->L, LS_L_TOP);
+        uint64_t stack = LS_READ_COPY(uint64_t, v->L, LS_L_STACK),
+                 top = LS_READ_COPY(uint64_t, v->L, LS_L_TOP);
         uint64_t base = LS_READ_COPY(uint64_t, v->L, LS_L_BASE);
 
-        if (LS_READ_COPY(uint8_t, v->L, LS_GC_TYPE) != LS_T_THREAD || LS_READ_COPY(uint8_t, v->L, LS_L_STATUS) != LS_YIELDED ||
-            LS_READ_COPY(const char *, v->L, LS_L_GLREF) != ls_sus.vms[co->slot].global || !stack || (stack | top | base) & 7 ||
-            base <= stack || base > top || top - stack > STACK_MOST ||
+        if (LS_READ_COPY(uint8_t, v->L, LS_GC_TYPE) != LS_T_THREAD ||
+            LS_READ_COPY(uint8_t, v->L, LS_L_STATUS) != LS_YIELDED ||
+            LS_READ_COPY(const char *, v->L, LS_L_GLREF) != ls_sus.vms[co->slot].global || !stack ||
+            (stack | top | base) & 7 || base <= stack || base > top || top - stack > STACK_MOST ||
             ls_heap_is_dead(&ls_sus.vms[co->slot].heap, LS_READ_COPY(uint8_t, v->L, LS_GC_MARKED)))
                 return 0;
         v->n = top - stack < LS_LIVE_BYTES ? top - stack : LS_LIVE_BYTES;
@@ -93,10 +96,12 @@ static uint64_t hash_of(const struct ls_live *v)
         return h ? h : 1;
 }
 
-static int read_live(const struct co *co, char L[L_BYTES], char stack[LS_LIVE_BYTES], struct ls_live *ret)
+static int read_live(const struct co *co, char L[L_BYTES], char stack[LS_LIVE_BYTES],
+                     struct ls_live *ret)
 {
         *ret = (struct ls_live){ L, stack, 0, 0 };
-        return !ls_remote_memory(co->at, L, L_BYTES) && find_live(co, ret) && !ls_remote_memory(ret->from, stack, ret->n);
+        return !ls_remote_memory(co->at, L, L_BYTES) && find_live(co, ret) &&
+               !ls_remote_memory(ret->from, stack, ret->n);
 }
 
 /* Whether it stands where it stood. */
@@ -185,7 +190,8 @@ static void settle(struct co *co, const struct ls_waiting *w)
         const lua_State *L = (const lua_State *)(uintptr_t)co->at;
 
         if (!co->id || co->body != w->body)
-                co->id = ls_coroutine_id(ls_look_thread(ls_sus.look), L, (const char *)(uintptr_t)w->body, w->function,
+                co->id = ls_coroutine_id(ls_look_thread(ls_sus.look), L,
+                                         (const char *)(uintptr_t)w->body, w->function,
                                          ls_vms[co->slot].vm_id);
         co->body = w->body;
         co->place = w->place;
@@ -211,7 +217,8 @@ static void read_one(struct co *co, uint64_t now)
                         return;
                 co->hash = hash_of(&live);      /* it may have gone on meanwhile: then this is where
                                                  * it was seen */
-                if ((ls_places_find(&live, now, &w) || w.old) && ls_places_read(t, vm, L, &live, now, still, co, &w))
+                if ((ls_places_find(&live, now, &w) || w.old) &&
+                    ls_places_read(t, vm, L, &live, now, still, co, &w))
                         return;
                 settle(co, &w);
                 co->doubted = 0;
@@ -274,6 +281,7 @@ void ls_sus_look_at_all(uint64_t passed, uint64_t now)
 {
         marks.slot = UINT32_MAX;
         for (uint32_t i = 0; i < ls_sus.n; i += PIECES)
-                look_at_some(&ls_sus.co[i], ls_sus.n - i < PIECES ? ls_sus.n - i : PIECES, passed, now);
+                look_at_some(&ls_sus.co[i], ls_sus.n - i < PIECES ? ls_sus.n - i : PIECES, passed,
+                             now);
         read_stacks(now);
 }

@@ -29,9 +29,11 @@
 #define LOOK_MIN_NS    UINT64_C(1000000)        /* between two looks at all threads */
 #define LOOK_CALM_NS   UINT64_C(10000000)       /* when nothing has changed for some time */
 #define LOOK_MAX_NS    UINT64_C(250000000)      /* and for long */
-#define OWN_SHARE      20u                      /* looks may take one part in so many of this process's time */
-#define SEND_NS        UINT64_C(100000000)      /* time that is sent at once while a thread stays blocked */
-#define LOOK_AT_END_NS UINT64_C(250000000)      /* whether the program has ended, or become another, is asked so often */
+#define OWN_SHARE 20u               /* looks may take one part in so many of this process's time */
+#define SEND_NS UINT64_C(100000000) /* time that is sent at once while a thread stays blocked */
+#define LOOK_AT_END_NS                                                                             \
+        UINT64_C(                                                                                  \
+                250000000) /* whether the program has ended, or become another, is asked so often */
 #define WAIT_NS        UINT64_C(1000000)        /* for the program, for its first VM */
 
 struct ran { uint64_t cpu_ns, waited_ns, times; };      /* schedstat */
@@ -70,7 +72,8 @@ static struct {
 
 static struct ls_ring *agents_ring(unsigned i)
 {
-        return (struct ls_ring *)(void *)((char *)w.o.shm + ls_ring_offset(w.o.ring_size, w.o.stride, i));
+        return (struct ls_ring *)(void *)((char *)w.o.shm +
+                                          ls_ring_offset(w.o.ring_size, w.o.stride, i));
 }
 
 static struct ls_ring *own_ring(unsigned i)
@@ -173,12 +176,15 @@ static void send_kept(struct watched *t)
  * likely it was there that it was seen last. */
 static void keep_rest(struct watched *t)
 {
-        uint64_t end = atomic_load(&t->ring->disarmed_ns), cpu = atomic_load(&t->ring->last_cpu_ns), ran, n;
+        uint64_t end = atomic_load(&t->ring->disarmed_ns), cpu = atomic_load(&t->ring->last_cpu_ns),
+                 ran, n;
 
         if (!t->look || t->unwanted || end <= t->looked_ns)
                 return;
         ran = (cpu > t->last.cpu_ns ? cpu : t->last.cpu_ns) - t->began.cpu_ns;
-        n = end - t->began_ns > ran + t->charged_ns ? ticks_of(end - t->began_ns - ran - t->charged_ns) : 0;
+        n = end - t->began_ns > ran + t->charged_ns
+                    ? ticks_of(end - t->began_ns - ran - t->charged_ns)
+                    : 0;
         if (!t->blocked)
                 t->has_stack = 0;
         t->kept += n;
@@ -211,7 +217,8 @@ static void begin(unsigned i, struct watched *t, uint32_t tid, uint32_t claim)
         /* A thread that asks for ticks has run. */
         if (t->stat_fd >= 0 && (t->ran_fd < 0 || (read_ran(t, &t->began) == 0 && !t->began.times)))
                 say(LS_WATCH_NO_TIMES);
-        if (t->ran_fd >= 0 && (t->call_fd >= 0 || t->stat_fd >= 0) && read_ran(t, &t->began) == 0 && t->began.times)
+        if (t->ran_fd >= 0 && (t->call_fd >= 0 || t->stat_fd >= 0) && read_ran(t, &t->began) == 0 &&
+            t->began.times)
                 t->look = ls_look_new(i, (int)tid, t->stat_fd, t->ring, own_ring(i));
         if (!t->look) {
                 forget(t);
@@ -305,7 +312,7 @@ static void new_block(struct watched *t, uintptr_t ip, uintptr_t sp, uint64_t no
         }
 }
 
-#define KERNEL_TICK_NS UINT64_C(4000000)        /* the time on a CPU of a thread that runs may be as old */
+#define KERNEL_TICK_NS UINT64_C(4000000) /* the time on a CPU of a thread that runs may be as old */
 
 /* The block has ended some time since the last look, and others may have come since: it has its
  * share of that time. times: that the thread was put on a processor by the last look. */
@@ -371,18 +378,22 @@ static void follow_image(void)
         w.image = 0;
         cpu = ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         r = ls_look_image(w.shm, w.pid);
-        w.image_due_ns = ls_clock_ns(CLOCK_MONOTONIC) + (ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) * OWN_SHARE;
+        w.image_due_ns = ls_clock_ns(CLOCK_MONOTONIC) +
+                         (ls_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) * OWN_SHARE;
         if (r == -EAGAIN) {
                 /* A VM is sampled, but its layout is not known. */
-                if (atomic_load(&w.shm->agent_state) != LS_AGENT_SAMPLING || atomic_load(&w.shm->view))
+                if (atomic_load(&w.shm->agent_state) != LS_AGENT_SAMPLING ||
+                    atomic_load(&w.shm->view))
                         return;
                 r = -EPROTO;
         }
         w.image = r ? -1 : 1;
         if (!r && w.o.coroutines)
                 ls_suspended_begin(w.shm, w.pid, w.o.coroutines, w.interval_ns);
-        say(!r ? LS_WATCH_STACKS : r == -EEXIST ? LS_WATCH_CLASH : r == -EPROTO || r == -EFAULT ? LS_WATCH_UNREADABLE
-                                                                                    : LS_WATCH_FORBIDDEN);
+        say(!r                             ? LS_WATCH_STACKS
+            : r == -EEXIST                 ? LS_WATCH_CLASH
+            : r == -EPROTO || r == -EFAULT ? LS_WATCH_UNREADABLE
+                                           : LS_WATCH_FORBIDDEN);
 }
 
 static volatile sig_atomic_t leaves;    /* another takes our place */
@@ -398,12 +409,14 @@ static void sleep_until(uint64_t at, uint32_t request)
 {
         struct timespec t = { (time_t)(at / 1000000000u), (long)(at % 1000000000u) };
 
-        syscall(SYS_futex, &w.shm->request, FUTEX_WAIT_BITSET, request, &t, NULL, FUTEX_BITSET_MATCH_ANY);
+        syscall(SYS_futex, &w.shm->request, FUTEX_WAIT_BITSET, request, &t, NULL,
+                FUTEX_BITSET_MATCH_ANY);
 }
 
 static int is_over(pid_t parent)
 {
-        return leaves || getppid() != parent || (w.pid && (!atomic_load(&w.shm->recording) || kill(w.pid, 0)));
+        return leaves || getppid() != parent ||
+               (w.pid && (!atomic_load(&w.shm->recording) || kill(w.pid, 0)));
 }
 
 /* All threads once. Returns when to look again. */
@@ -438,7 +451,8 @@ static uint64_t look_at_all(uint64_t began)
 static uint64_t look(uint64_t now)
 {
         static uint64_t threads;        /* when they are due */
-        uint64_t coroutines = w.o.coroutines ? ls_suspended_look(now) : UINT64_MAX, over = now + LOOK_AT_END_NS;
+        uint64_t coroutines = w.o.coroutines ? ls_suspended_look(now) : UINT64_MAX,
+                 over = now + LOOK_AT_END_NS;
 
         if (w.o.threads && now >= threads)
                 threads = look_at_all(ls_clock_ns(CLOCK_MONOTONIC));
@@ -451,13 +465,16 @@ void ls_outside_watch(const struct ls_outside *o)
 {
         pid_t parent = getppid();
 
-        sigaction(SIGTERM, &(struct sigaction){ .sa_handler = leave }, NULL);   /* and it ends a sleep */
+        sigaction(SIGTERM, &(struct sigaction){ .sa_handler = leave },
+                  NULL); /* and it ends a sleep */
         w.o = *o;
         w.shm = o->shm;
         w.interval_ns = o->interval_ns;
         w.n = o->rings < LS_THREADS_MOST ? o->rings : LS_THREADS_MOST;
         for (unsigned i = 0; i < w.n; i++)
-                w.threads[i] = (struct watched){ .ring = agents_ring(i), .ran_fd = -1, .call_fd = -1, .stat_fd = -1 };
+                w.threads[i] = (struct watched){
+                        .ring = agents_ring(i), .ran_fd = -1, .call_fd = -1, .stat_fd = -1
+                };
         while (!is_over(parent)) {
                 uint32_t request = atomic_load(&w.shm->request);
                 uint64_t now = ls_clock_ns(CLOCK_MONOTONIC);

@@ -44,7 +44,8 @@ static int may_see(const struct ls_broker *b, pid_t pid)
         struct ls_rights now;
         int pidfd = atomic_load(&b->pidfd);
 
-        int err = pidfd < 0 || pidfd_send_signal(pidfd, 0, NULL, 0) ? -ESRCH : ls_rights_of(pid, &now);
+        int err = pidfd < 0 || pidfd_send_signal(pidfd, 0, NULL, 0) ? -ESRCH
+                                                                    : ls_rights_of(pid, &now);
 
         if (err)
                 return err;
@@ -52,7 +53,9 @@ static int may_see(const struct ls_broker *b, pid_t pid)
                 return -EPERM;
         if (b->rights.uid == 0 && b->its.uid == 0)      /* it may have fewer by now */
                 return 0;
-        return now.uid == b->its.uid && now.gid == b->its.gid && now.all_same == b->its.all_same ? 0 : -EPERM;
+        return now.uid == b->its.uid && now.gid == b->its.gid && now.all_same == b->its.all_same
+                       ? 0
+                       : -EPERM;
 }
 
 /* What is opened first and looked at afterwards is of the process that was looked at. */
@@ -65,7 +68,8 @@ static int open_file(const struct ls_broker *b, const struct request *q)
         if (!pid)
                 return -EAGAIN;
         if (q->tid)
-                snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)q->tid, names[q->what]);
+                snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)q->tid,
+                         names[q->what]);
         else
                 snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, names[q->what]);
         err = may_see(b, pid);          /* before and after */
@@ -85,7 +89,8 @@ static int open_file(const struct ls_broker *b, const struct request *q)
 static void answer(int socket, int32_t number, int fd)
 {
         struct iovec v = { &number, sizeof(number) };
-        union control control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+        union control control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
+                                            .cmsg_level = SOL_SOCKET,
                                             .cmsg_type = SCM_RIGHTS } };
         struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
 
@@ -136,7 +141,8 @@ static int start_thread(struct ls_broker *b)
         return err;
 }
 
-struct ls_broker *ls_broker_start(const struct ls_rights *rights, pid_t (*outer_id)(pid_t pid, pid_t inner), const void *first,
+struct ls_broker *ls_broker_start(const struct ls_rights *rights,
+                                  pid_t (*outer_id)(pid_t pid, pid_t inner), const void *first,
                                   size_t n, int *ret_socket)
 {
         struct ls_broker *b = calloc(1, sizeof(*b));
@@ -199,11 +205,15 @@ static int ask(int socket, const struct request *q, int *ret_fd)
         int32_t number = -EPIPE;
         struct iovec v = { &number, sizeof(number) };
         union control control;
-        struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+        struct msghdr m = { .msg_iov = &v,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof(control) };
         const struct cmsghdr *c;
 
         *ret_fd = -1;
-        if (send(socket, q, sizeof(*q), MSG_NOSIGNAL) != sizeof(*q) || recvmsg(socket, &m, MSG_CMSG_CLOEXEC) <= 0)
+        if (send(socket, q, sizeof(*q), MSG_NOSIGNAL) != sizeof(*q) ||
+            recvmsg(socket, &m, MSG_CMSG_CLOEXEC) <= 0)
                 return -EPIPE;
         c = CMSG_FIRSTHDR(&m);
         if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))

@@ -15,7 +15,8 @@ struct ls_broker;
 /* rights: the worker's. outer_id: tells the number of a process's thread as we know it, 0 = there
  * is none. first, of n bytes: what the worker is told before it asks; NULL = nothing. *ret_socket
  * is for the worker: the caller closes it when the worker has it. Returns NULL and errno. */
-struct ls_broker *ls_broker_start(const struct ls_rights *rights, pid_t (*outer_id)(pid_t pid, pid_t inner), const void *first,
+struct ls_broker *ls_broker_start(const struct ls_rights *rights,
+                                  pid_t (*outer_id)(pid_t pid, pid_t inner), const void *first,
                                   size_t n, int *ret_socket);
 /* Whose files it opens, from now on; takes no second one. Any thread. */
 void ls_broker_target(struct ls_broker *b, pid_t pid);

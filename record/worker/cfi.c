@@ -48,11 +48,13 @@ static uint32_t u32(const uint8_t *p)
  * write. */
 static void find_starts(struct ls_cfi *cfi, const GElf_Phdr *ph)
 {
-        Elf_Data *data = elf_getdata_rawchunk(cfi->elf, (int64_t)ph->p_offset, ph->p_filesz, ELF_T_BYTE);
+        Elf_Data *data =
+                elf_getdata_rawchunk(cfi->elf, (int64_t)ph->p_offset, ph->p_filesz, ELF_T_BYTE);
         const uint8_t *p = data ? data->d_buf : NULL;
 
-        if (!p || data->d_size < 12 || p[0] != 1 || (p[1] & 0x0f) != DW_EH_PE_sdata4 || p[2] != DW_EH_PE_udata4 ||
-            p[3] != (DW_EH_PE_datarel | DW_EH_PE_sdata4) || u32(p + 8) > (data->d_size - 12) / 8)
+        if (!p || data->d_size < 12 || p[0] != 1 || (p[1] & 0x0f) != DW_EH_PE_sdata4 ||
+            p[2] != DW_EH_PE_udata4 || p[3] != (DW_EH_PE_datarel | DW_EH_PE_sdata4) ||
+            u32(p + 8) > (data->d_size - 12) / 8)
                 return;
         cfi->n_starts = u32(p + 8);
         cfi->starts = p + 12;
@@ -64,8 +66,9 @@ static int read_headers(struct ls_cfi *cfi)
         GElf_Ehdr eh;
         size_t n;
 
-        if (elf_kind(cfi->elf) != ELF_K_ELF || !gelf_getehdr(cfi->elf, &eh) || eh.e_machine != EM_X86_64 ||
-            eh.e_ident[EI_CLASS] != ELFCLASS64 || elf_getphdrnum(cfi->elf, &n) < 0)
+        if (elf_kind(cfi->elf) != ELF_K_ELF || !gelf_getehdr(cfi->elf, &eh) ||
+            eh.e_machine != EM_X86_64 || eh.e_ident[EI_CLASS] != ELFCLASS64 ||
+            elf_getphdrnum(cfi->elf, &n) < 0)
                 return -EINVAL;
         for (size_t i = 0; i < n; i++) {
                 GElf_Phdr ph;
@@ -73,7 +76,8 @@ static int read_headers(struct ls_cfi *cfi)
                 if (!gelf_getphdr(cfi->elf, (int)i, &ph))
                         return -EINVAL;
                 if (ph.p_type == PT_LOAD && cfi->n_loads < LOADS_MAX)
-                        cfi->loads[cfi->n_loads++] = (struct load){ ph.p_offset, ph.p_vaddr, ph.p_filesz };
+                        cfi->loads[cfi->n_loads++] =
+                                (struct load){ ph.p_offset, ph.p_vaddr, ph.p_filesz };
                 if (ph.p_type == PT_GNU_EH_FRAME && !cfi->starts)
                         find_starts(cfi, &ph);
         }
@@ -84,7 +88,8 @@ static int same_build_id(struct ls_cfi *cfi, const uint8_t *want, size_t len)
 {
         const void *bits;
 
-        return !len || (dwelf_elf_gnu_build_id(cfi->elf, &bits) == (ssize_t)len && !memcmp(bits, want, len));
+        return !len || (dwelf_elf_gnu_build_id(cfi->elf, &bits) == (ssize_t)len &&
+                        !memcmp(bits, want, len));
 }
 
 /* No mmap: a file that shrinks while it is mapped kills its reader. */
@@ -113,7 +118,8 @@ static int open_vdso(struct ls_cfi *cfi)
         return cfi->elf ? 0 : -EINVAL;
 }
 
-int ls_cfi_open(const char *path, const uint8_t *build_id, size_t build_id_len, struct ls_cfi **ret_cfi)
+int ls_cfi_open(const char *path, const uint8_t *build_id, size_t build_id_len,
+                struct ls_cfi **ret_cfi)
 {
         struct ls_cfi *cfi = calloc(1, sizeof(*cfi));
         int err;
@@ -175,7 +181,8 @@ static uint64_t function_start(const struct ls_cfi *cfi, uint64_t vaddr)
 
         while (lo < hi) {
                 uint32_t mid = lo + (hi - lo) / 2;
-                uint64_t at = cfi->hdr_vaddr + (uint64_t)(int64_t)(int32_t)u32(cfi->starts + (size_t)mid * 8);
+                uint64_t at = cfi->hdr_vaddr +
+                              (uint64_t)(int64_t)(int32_t)u32(cfi->starts + (size_t)mid * 8);
 
                 if (at > vaddr) {
                         hi = mid;
@@ -227,12 +234,14 @@ static int simple_rule(Dwarf_Frame *frame, unsigned i, struct ls_cfi_row *row)
         if (n == 0) {
                 /* libdw 0.188 says "undefined" of rbx where a table says nothing: its list has rax
                  * instead. */
-                row->rule[i] = ops == mem && ls_cfi_saved[i] == LS_REG_IP ? LS_CFI_LOST : LS_CFI_SAME;
+                row->rule[i] = ops == mem && ls_cfi_saved[i] == LS_REG_IP ? LS_CFI_LOST
+                                                                          : LS_CFI_SAME;
                 return 0;
         }
         if (ops[0].atom != DW_OP_call_frame_cfa || n > 2)
                 return -EDOM;
-        if (n == 2 && (ops[1].atom != DW_OP_plus_uconst || (int64_t)ops[1].number != (int16_t)ops[1].number))
+        if (n == 2 &&
+            (ops[1].atom != DW_OP_plus_uconst || (int64_t)ops[1].number != (int16_t)ops[1].number))
                 return -EDOM;
         row->rule[i] = LS_CFI_SAVED;
         row->at[i] = n == 2 ? (int16_t)ops[1].number : 0;
@@ -243,15 +252,17 @@ static int simple_rule(Dwarf_Frame *frame, unsigned i, struct ls_cfi_row *row)
  * places. GCC saves in another order. */
 static int is_lua_vm(const struct ls_cfi_row *row)
 {
-        static const uint8_t rule[LS_CFI_NSAVED] = { LS_CFI_SAVED, LS_CFI_SAVED, LS_CFI_SAME, LS_CFI_SAME,
-                                                     LS_CFI_SAVED, LS_CFI_SAVED, LS_CFI_SAVED };
+        static const uint8_t rule[LS_CFI_NSAVED] = { LS_CFI_SAVED, LS_CFI_SAVED, LS_CFI_SAME,
+                                                     LS_CFI_SAME,  LS_CFI_SAVED, LS_CFI_SAVED,
+                                                     LS_CFI_SAVED };
         static const int16_t at[LS_CFI_NSAVED] = { -24, -16, 0, 0, -40, -32, -8 };
 
-        return row->cfa_reg == LS_REG_RSP && row->cfa_offset == 80 && !memcmp(row->rule, rule, sizeof(rule)) &&
-               !memcmp(row->at, at, sizeof(at));
+        return row->cfa_reg == LS_REG_RSP && row->cfa_offset == 80 &&
+               !memcmp(row->rule, rule, sizeof(rule)) && !memcmp(row->at, at, sizeof(at));
 }
 
-static int add_expr(struct ls_cfi_exprs *e, struct ls_cfi_expr *ret, unsigned rule, const Dwarf_Op *ops, size_t n)
+static int add_expr(struct ls_cfi_exprs *e, struct ls_cfi_expr *ret, unsigned rule,
+                    const Dwarf_Op *ops, size_t n)
 {
         if (n > LS_CFI_OPS_MAX - e->n_ops)
                 return -E2BIG;
@@ -270,8 +281,10 @@ static int add_register(struct ls_cfi_exprs *e, Dwarf_Frame *frame, unsigned reg
                 return -EINVAL;
         if (n == 0)                     /* what is callee-saved is never undefined: see
                                          * simple_rule */
-                return add_expr(e, &e->reg[reg], ops == mem && !(LS_CFI_CALLEE_SAVED >> reg & 1) ? LS_CFI_LOST :
-                                LS_CFI_SAME, mem, 0);
+                return add_expr(e, &e->reg[reg],
+                                ops == mem && !(LS_CFI_CALLEE_SAVED >> reg & 1) ? LS_CFI_LOST
+                                                                                : LS_CFI_SAME,
+                                mem, 0);
         if (ops[n - 1].atom == DW_OP_stack_value)
                 return add_expr(e, &e->reg[reg], LS_CFI_VALUE, ops, n - 1);
         return add_expr(e, &e->reg[reg], LS_CFI_SAVED, ops, n);
@@ -287,7 +300,9 @@ static int keep_exprs(Dwarf_Frame *frame, struct ls_cfi_row *row)
 
         if (!e)
                 return -ENOMEM;
-        err = dwarf_frame_cfa(frame, &ops, &n) == 0 && n ? add_expr(e, &e->cfa, LS_CFI_VALUE, ops, n) : -EINVAL;
+        err = dwarf_frame_cfa(frame, &ops, &n) == 0 && n
+                      ? add_expr(e, &e->cfa, LS_CFI_VALUE, ops, n)
+                      : -EINVAL;
         for (unsigned r = 0; r < LS_NREGS && err == 0; r++)
                 err = add_register(e, frame, r);
         row->exprs = err == 0 ? realloc(e, ls_cfi_exprs_size(e->n_ops)) ?: e : NULL;
@@ -322,12 +337,14 @@ static int convert(Dwarf_Frame *frame, struct ls_cfi_row *row)
 
 /* 1 when the code around the offset is this, with the instruction at the offset being at bytes[at].
  * */
-static int code_is(const struct ls_cfi *cfi, uint64_t offset, const uint8_t *bytes, size_t n, size_t at)
+static int code_is(const struct ls_cfi *cfi, uint64_t offset, const uint8_t *bytes, size_t n,
+                   size_t at)
 {
         uint8_t code[16];
 
         return cfi->fd >= 0 && n <= sizeof(code) && offset >= at &&
-               pread(cfi->fd, code, n, (off_t)(offset - at)) == (ssize_t)n && !memcmp(code, bytes, n);
+               pread(cfi->fd, code, n, (off_t)(offset - at)) == (ssize_t)n &&
+               !memcmp(code, bytes, n);
 }
 
 static void set_frame(struct ls_cfi_row *row, int32_t size)
@@ -343,14 +360,17 @@ static void set_frame(struct ls_cfi_row *row, int32_t size)
 static void correct_lua_vm(const struct ls_cfi *cfi, uint64_t offset, struct ls_cfi_row *row)
 {
         static const uint8_t enter[] = { 0x53, 0x41, 0x57, 0x41, 0x56, 0x48, 0x83, 0xec, 40 };
-        static const uint8_t enter_rbp[] = { 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x48, 0x83, 0xec, 40 };
-        static const uint8_t leave[] = { 0x48, 0x83, 0xc4, 40, 0x41, 0x5e, 0x41, 0x5f, 0x5b, 0x5d, 0xc3 };
-        static const struct { const uint8_t *bytes; uint8_t n, at, frame; } places[] = {
-                { enter_rbp, sizeof(enter_rbp), 0, 8 },
-                { enter, sizeof(enter), 0, 16 }, { enter, sizeof(enter), 1, 24 },
-                { enter, sizeof(enter), 3, 32 }, { enter, sizeof(enter), 5, 40 },
-                { leave, sizeof(leave), 4, 40 }, { leave, sizeof(leave), 6, 32 }, { leave, sizeof(leave), 8, 24 },
-                { leave, sizeof(leave), 9, 16 }, { leave, sizeof(leave), 10, 8 },
+        static const uint8_t enter_rbp[] = { 0x55, 0x53, 0x41, 0x57, 0x41,
+                                             0x56, 0x48, 0x83, 0xec, 40 };
+        static const uint8_t leave[] = { 0x48, 0x83, 0xc4, 40,   0x41, 0x5e,
+                                         0x41, 0x5f, 0x5b, 0x5d, 0xc3 };
+        static const struct { const uint8_t *bytes; uint8_t n, at, frame;
+        } places[] = {
+                { enter_rbp, sizeof(enter_rbp), 0, 8 }, { enter, sizeof(enter), 0, 16 },
+                { enter, sizeof(enter), 1, 24 },        { enter, sizeof(enter), 3, 32 },
+                { enter, sizeof(enter), 5, 40 },        { leave, sizeof(leave), 4, 40 },
+                { leave, sizeof(leave), 6, 32 },        { leave, sizeof(leave), 8, 24 },
+                { leave, sizeof(leave), 9, 16 },        { leave, sizeof(leave), 10, 8 },
         };
 
         for (unsigned i = 0; i < sizeof(places) / sizeof(*places); i++)
@@ -362,7 +382,8 @@ static void correct_lua_vm(const struct ls_cfi *cfi, uint64_t offset, struct ls_
 
 /* Assembler that uses rbp may have one row as well: it is not yet right at push rbp; mov rbp, rsp,
  * and no more at ret. Slots below rsp are not read: those registers are as they were. */
-static void correct_rbp(const struct ls_cfi *cfi, uint64_t offset, uint64_t function, struct ls_cfi_row *row)
+static void correct_rbp(const struct ls_cfi *cfi, uint64_t offset, uint64_t function,
+                        struct ls_cfi_row *row)
 {
         static const uint8_t push[] = { 0x55 }, ret[] = { 0xc3 };
 
@@ -372,7 +393,8 @@ static void correct_rbp(const struct ls_cfi *cfi, uint64_t offset, uint64_t func
                 set_frame(row, 16);
 }
 
-int ls_cfi_row(struct ls_cfi *cfi, uint64_t file_offset, struct ls_cfi_row *ret_row, uint64_t *ret_function)
+int ls_cfi_row(struct ls_cfi *cfi, uint64_t file_offset, struct ls_cfi_row *ret_row,
+               uint64_t *ret_function)
 {
         Dwarf_Frame *frame = NULL;
         uint64_t vaddr;

@@ -10,9 +10,24 @@
 
 /* Registers by their DWARF number on x86-64. */
 enum {
-        LS_REG_RAX, LS_REG_RDX, LS_REG_RCX, LS_REG_RBX, LS_REG_RSI, LS_REG_RDI, LS_REG_RBP, LS_REG_RSP,
-        LS_REG_R8, LS_REG_R9, LS_REG_R10, LS_REG_R11, LS_REG_R12, LS_REG_R13, LS_REG_R14, LS_REG_R15,
-        LS_REG_IP, LS_NREGS
+        LS_REG_RAX,
+        LS_REG_RDX,
+        LS_REG_RCX,
+        LS_REG_RBX,
+        LS_REG_RSI,
+        LS_REG_RDI,
+        LS_REG_RBP,
+        LS_REG_RSP,
+        LS_REG_R8,
+        LS_REG_R9,
+        LS_REG_R10,
+        LS_REG_R11,
+        LS_REG_R12,
+        LS_REG_R13,
+        LS_REG_R14,
+        LS_REG_R15,
+        LS_REG_IP,
+        LS_NREGS
 };
 
 enum { LS_CFI_NSAVED = 7 };             /* rbx, rbp, r12 to r15, return address: ls_cfi_saved has
@@ -20,8 +35,9 @@ enum { LS_CFI_NSAVED = 7 };             /* rbx, rbp, r12 to r15, return address:
 extern const uint8_t ls_cfi_saved[LS_CFI_NSAVED];
 
 /* The registers that a function puts back. */
-#define LS_CFI_CALLEE_SAVED ((1u << LS_REG_RBX) | (1u << LS_REG_RBP) | (1u << LS_REG_R12) | (1u << LS_REG_R13) | \
-                             (1u << LS_REG_R14) | (1u << LS_REG_R15))
+#define LS_CFI_CALLEE_SAVED                                                                        \
+        ((1u << LS_REG_RBX) | (1u << LS_REG_RBP) | (1u << LS_REG_R12) | (1u << LS_REG_R13) |       \
+         (1u << LS_REG_R14) | (1u << LS_REG_R15))
 
 enum ls_cfi_rule {
         LS_CFI_SAME,                    /* the function has not changed it */
@@ -32,9 +48,11 @@ enum ls_cfi_rule {
         LS_CFI_NRULES
 };
 
-#define LS_CFI_SIGNAL  0x01             /* the frame that a signal's handler returns to: the caller's ip is exact */
+#define LS_CFI_SIGNAL                                                                              \
+        0x01 /* the frame that a signal's handler returns to: the caller's ip is exact */
 #define LS_CFI_LAST    0x02             /* has no caller */
-#define LS_CFI_LUA_VM  0x04             /* LuaJIT's interpreter: its frame is the C frame that L->cframe points to */
+#define LS_CFI_LUA_VM                                                                              \
+        0x04 /* LuaJIT's interpreter: its frame is the C frame that L->cframe points to */
 
 #define LS_CFI_OPS_MAX 128u             /* operations of all expressions of a row */
 
@@ -66,13 +84,15 @@ static inline size_t ls_cfi_exprs_size(uint32_t n_ops)
 /* Opens a file, or the vdso when path is NULL (that of this process: one kernel has one). Returns
  * 0, -EINVAL for what is not a regular x86-64 ELF file or has another build id than this one (len 0
  * = any), or -errno. */
-int ls_cfi_open(const char *path, const uint8_t *build_id, size_t build_id_len, struct ls_cfi **ret_cfi);
+int ls_cfi_open(const char *path, const uint8_t *build_id, size_t build_id_len,
+                struct ls_cfi **ret_cfi);
 void ls_cfi_close(struct ls_cfi *cfi);  /* takes NULL; all rows must have been dropped */
 
 /* The row for the instruction at an offset in the file, and the offset at which its function starts
  * (as far as the table tells it; else the instruction's own). Returns 0, or -ENOENT where there is
  * none. */
-int ls_cfi_row(struct ls_cfi *cfi, uint64_t file_offset, struct ls_cfi_row *ret_row, uint64_t *ret_function);
+int ls_cfi_row(struct ls_cfi *cfi, uint64_t file_offset, struct ls_cfi_row *ret_row,
+               uint64_t *ret_function);
 void ls_cfi_row_drop(struct ls_cfi_row *row);
 
 #endif

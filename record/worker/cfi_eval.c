@@ -23,7 +23,8 @@ static int push(struct machine *m, uint64_t value)
         return 0;
 }
 
-static int push_register(struct machine *m, const struct ls_cfi_values *v, uint64_t reg, uint64_t offset)
+static int push_register(struct machine *m, const struct ls_cfi_values *v, uint64_t reg,
+                         uint64_t offset)
 {
         if (reg >= LS_NREGS || !(v->known >> reg & 1))
                 return -EINVAL;
@@ -60,7 +61,7 @@ static int apply(struct machine *m, const Dwarf_Op *op, const struct ls_cfi_valu
                 return push(m, op->atom - DW_OP_lit0);
         if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31)
                 return push_register(m, v, op->atom - DW_OP_breg0, op->number);
-        if (op->atom >= DW_OP_const1u && op->atom <= DW_OP_consts)      /* libdw has extended the sign */
+        if (op->atom >= DW_OP_const1u && op->atom <= DW_OP_consts) /* libdw has extended the sign */
                 return push(m, op->number);
         switch (op->atom) {
         case DW_OP_bregx:          return push_register(m, v, op->number, op->number2);

@@ -21,7 +21,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MEMORY_MOST (UINT64_C(8) << 30) /* address space: debug information of large programs is mapped whole */
+#define MEMORY_MOST                                                                                \
+        (UINT64_C(8) << 30) /* address space: debug information of large programs is mapped whole */
 #define FILES_MOST  4096u
 #define ROOM_IN_FILES (64u << 20)
 #define NOBODY      65534u
@@ -46,7 +47,8 @@ int ls_rights_of(pid_t pid, struct ls_rights *ret)
         if (seen < 2)
                 return -ESRCH;
         *ret = (struct ls_rights){ .uid = u[1], .gid = g[1], .is_own = geteuid() != 0 };
-        ret->all_same = u[0] == u[1] && u[1] == u[2] && u[2] == u[3] && g[0] == g[1] && g[1] == g[2] && g[2] == g[3];
+        ret->all_same = u[0] == u[1] && u[1] == u[2] && u[2] == u[3] && g[0] == g[1] &&
+                        g[1] == g[2] && g[2] == g[3];
         snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
         if (stat(path, &st) == 0) {
                 ret->root_dev = st.st_dev;
@@ -83,7 +85,8 @@ int ls_rights_open_root(pid_t pid, const struct ls_rights *r)
                 return -1;
         snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
         fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (fd >= 0 && fstat(fd, &its) == 0 && its.st_dev == r->root_dev && its.st_ino == r->root_ino)
+        if (fd >= 0 && fstat(fd, &its) == 0 && its.st_dev == r->root_dev &&
+            its.st_ino == r->root_ino)
                 return fd;
         if (fd >= 0)
                 close(fd);
@@ -92,8 +95,8 @@ int ls_rights_open_root(pid_t pid, const struct ls_rights *r)
 
 int ls_rights_same(const struct ls_rights *a, const struct ls_rights *b)
 {
-        return a->uid == b->uid && a->gid == b->gid && a->root_dev == b->root_dev && a->root_ino == b->root_ino &&
-               a->mounts == b->mounts;
+        return a->uid == b->uid && a->gid == b->gid && a->root_dev == b->root_dev &&
+               a->root_ino == b->root_ino && a->mounts == b->mounts;
 }
 
 /* All but these, of which there may be some. */
@@ -111,7 +114,8 @@ static int drop_capabilities(uint32_t keep)
         return syscall(SYS_capset, &head, now) ? -errno : 0;
 }
 
-static int become(const struct ls_rights *r, int root_fd, uint32_t keep)
+/* stay: the working directory stays, from which a view finds sources by relative names. */
+static int become(const struct ls_rights *r, int root_fd, uint32_t keep, int stay)
 {
         if (keep)
                 prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
@@ -119,7 +123,7 @@ static int become(const struct ls_rights *r, int root_fd, uint32_t keep)
                 if (root_fd >= 0 && (fchdir(root_fd) || chroot(".")))
                         return -errno;
                 /* A root of few capabilities stays what it is when the target is root as well. */
-                if (chdir("/") || (setgroups(0, NULL) && r->uid) ||
+                if ((!stay && chdir("/")) || (setgroups(0, NULL) && r->uid) ||
                     setresgid(r->gid, r->gid, r->gid) || setresuid(r->uid, r->uid, r->uid))
                         return -errno;
         }
@@ -157,25 +161,67 @@ static void end_first(void)
 }
 
 static const int common_calls[] = {
-        SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(readv), SCMP_SYS(preadv), SCMP_SYS(write), SCMP_SYS(sendto),
-        SCMP_SYS(sendmsg), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(close),
-        SCMP_SYS(fstat), SCMP_SYS(lseek), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(brk),
-        SCMP_SYS(futex), SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep), SCMP_SYS(exit),
-        SCMP_SYS(exit_group), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigreturn),
-        SCMP_SYS(sigaltstack), SCMP_SYS(getrandom), SCMP_SYS(getpid), SCMP_SYS(getppid), SCMP_SYS(gettid),
-        SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid), SCMP_SYS(sched_yield),
-        SCMP_SYS(restart_syscall), SCMP_SYS(membarrier), SCMP_SYS(rseq), SCMP_SYS(uname), SCMP_SYS(dup), SCMP_SYS(memfd_create),
+        SCMP_SYS(read),
+        SCMP_SYS(pread64),
+        SCMP_SYS(readv),
+        SCMP_SYS(preadv),
+        SCMP_SYS(write),
+        SCMP_SYS(sendto),
+        SCMP_SYS(sendmsg),
+        SCMP_SYS(recvfrom),
+        SCMP_SYS(recvmsg),
+        SCMP_SYS(poll),
+        SCMP_SYS(ppoll),
+        SCMP_SYS(close),
+        SCMP_SYS(fstat),
+        SCMP_SYS(lseek),
+        SCMP_SYS(munmap),
+        SCMP_SYS(mremap),
+        SCMP_SYS(madvise),
+        SCMP_SYS(brk),
+        SCMP_SYS(futex),
+        SCMP_SYS(clock_gettime),
+        SCMP_SYS(clock_nanosleep),
+        SCMP_SYS(nanosleep),
+        SCMP_SYS(exit),
+        SCMP_SYS(exit_group),
+        SCMP_SYS(rt_sigprocmask),
+        SCMP_SYS(rt_sigaction),
+        SCMP_SYS(rt_sigreturn),
+        SCMP_SYS(sigaltstack),
+        SCMP_SYS(getrandom),
+        SCMP_SYS(getpid),
+        SCMP_SYS(getppid),
+        SCMP_SYS(gettid),
+        SCMP_SYS(getuid),
+        SCMP_SYS(geteuid),
+        SCMP_SYS(getgid),
+        SCMP_SYS(getegid),
+        SCMP_SYS(sched_yield),
+        SCMP_SYS(restart_syscall),
+        SCMP_SYS(membarrier),
+        SCMP_SYS(rseq),
+        SCMP_SYS(uname),
+        SCMP_SYS(dup),
+        SCMP_SYS(memfd_create),
 };
 static const int files_calls[] = {
-        SCMP_SYS(newfstatat), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
-        SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(getdents64), SCMP_SYS(getcwd), SCMP_SYS(fstatfs), SCMP_SYS(getxattr), SCMP_SYS(fgetxattr),
+        SCMP_SYS(newfstatat), SCMP_SYS(stat),       SCMP_SYS(lstat),  SCMP_SYS(statx),
+        SCMP_SYS(readlink),   SCMP_SYS(readlinkat), SCMP_SYS(access), SCMP_SYS(faccessat),
+        SCMP_SYS(faccessat2), SCMP_SYS(getdents64), SCMP_SYS(getcwd), SCMP_SYS(fstatfs),
+        SCMP_SYS(getxattr),   SCMP_SYS(fgetxattr),
 };
 /* What the dynamic loader and LuaJIT's and its program's start need. */
 static const int probe_calls[] = {
-        SCMP_SYS(execve), SCMP_SYS(mmap), SCMP_SYS(mprotect), SCMP_SYS(arch_prctl), SCMP_SYS(set_tid_address),
-        SCMP_SYS(set_robust_list), SCMP_SYS(timer_create), SCMP_SYS(timer_delete), SCMP_SYS(ioctl),
-        SCMP_SYS(sched_getaffinity), SCMP_SYS(getrlimit), SCMP_SYS(sysinfo), SCMP_SYS(statfs), SCMP_SYS(prctl),
-        SCMP_SYS(fadvise64), SCMP_SYS(mincore), SCMP_SYS(getresuid), SCMP_SYS(getresgid),
+        SCMP_SYS(execve),          SCMP_SYS(mmap),
+        SCMP_SYS(mprotect),        SCMP_SYS(arch_prctl),
+        SCMP_SYS(set_tid_address), SCMP_SYS(set_robust_list),
+        SCMP_SYS(timer_create),    SCMP_SYS(timer_delete),
+        SCMP_SYS(ioctl),           SCMP_SYS(sched_getaffinity),
+        SCMP_SYS(getrlimit),       SCMP_SYS(sysinfo),
+        SCMP_SYS(statfs),          SCMP_SYS(prctl),
+        SCMP_SYS(fadvise64),       SCMP_SYS(mincore),
+        SCMP_SYS(getresuid),       SCMP_SYS(getresgid),
 };
 
 static int allow(scmp_filter_ctx ctx, const int *calls, size_t n)
@@ -193,7 +239,8 @@ static int allow(scmp_filter_ctx ctx, const int *calls, size_t n)
 static int allow_reading(scmp_filter_ctx ctx)
 {
         const uint64_t mask = O_ACCMODE | O_CREAT | O_TRUNC;
-        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, mask, O_RDONLY));
+        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+                                   SCMP_A2(SCMP_CMP_MASKED_EQ, mask, O_RDONLY));
 
         if (!err)
                 err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
@@ -204,7 +251,8 @@ static int allow_reading(scmp_filter_ctx ctx)
 /* Memory that is never code. */
 static int allow_data(scmp_filter_ctx ctx)
 {
-        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+                                   SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 
         if (!err)
                 err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
@@ -216,7 +264,8 @@ static int allow_data(scmp_filter_ctx ctx)
 static int allow_own(scmp_filter_ctx ctx)
 {
         static const int commands[] = { F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL };
-        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_EQ, 0));
+        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,
+                                   SCMP_A0(SCMP_CMP_EQ, 0));
 
         for (size_t i = 0; i < sizeof(commands) / sizeof(*commands) && !err; i++)
                 err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
@@ -245,7 +294,8 @@ static int allow_open_files(scmp_filter_ctx ctx)
 static int allow_copies(scmp_filter_ctx ctx)
 {
         const uint64_t mask = ~(uint64_t)(CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID);
-        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, mask, SIGCHLD));
+        int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+                                   SCMP_A0(SCMP_CMP_MASKED_EQ, mask, SIGCHLD));
 
         return err ? err : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(set_robust_list), 0);
 }
@@ -254,13 +304,17 @@ static int allow_copies(scmp_filter_ctx ctx)
 static int allow_serving(scmp_filter_ctx ctx)
 {
         static const int calls[] = {
-                SCMP_SYS(accept4), SCMP_SYS(accept), SCMP_SYS(shutdown), SCMP_SYS(getsockopt), SCMP_SYS(setsockopt),
-                SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait),
-                SCMP_SYS(epoll_pwait), SCMP_SYS(sendfile), SCMP_SYS(writev), SCMP_SYS(gettimeofday), SCMP_SYS(time),
+                SCMP_SYS(accept4),     SCMP_SYS(accept),        SCMP_SYS(shutdown),
+                SCMP_SYS(getsockopt),  SCMP_SYS(setsockopt),    SCMP_SYS(getsockname),
+                SCMP_SYS(getpeername), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl),
+                SCMP_SYS(epoll_wait),  SCMP_SYS(epoll_pwait),   SCMP_SYS(sendfile),
+                SCMP_SYS(writev),      SCMP_SYS(gettimeofday),  SCMP_SYS(time),
         };
         int err = ALLOW(ctx, calls);
 
-        return err ? err : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, SCMP_A1(SCMP_CMP_EQ, F_SETFL));
+        return err ? err
+                   : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+                                      SCMP_A1(SCMP_CMP_EQ, F_SETFL));
 }
 
 /* Connections to other machines, and to services of this one that look up names: sockets of no
@@ -349,7 +403,8 @@ static int fill(scmp_filter_ctx ctx, enum ls_confine_room room)
                 err = allow_data(ctx);
         /* Whether a process is there, and nothing else. */
         if (!err && room == LS_CONFINE_MEMORY)
-                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1, SCMP_A1(SCMP_CMP_EQ, 0));
+                err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1,
+                                       SCMP_A1(SCMP_CMP_EQ, 0));
         if (!err && room >= LS_CONFINE_WRITER)
                 err = allow_open_files(ctx);
         if (!err && room == LS_CONFINE_WRITER)
@@ -403,7 +458,8 @@ int ls_confine(const struct ls_rights *r, int root_fd, enum ls_confine_room room
                 limit(RLIMIT_FSIZE, ROOM_IN_FILES);     /* memory files of its own */
         /* /proc/PID/syscall asks for it at each read; what else it allows takes system calls that
          * the room has not. */
-        err = become(r, root_fd, room == LS_CONFINE_MEMORY && filter ? 1u << CAP_SYS_PTRACE : 0);
+        err = become(r, root_fd, room == LS_CONFINE_MEMORY && filter ? 1u << CAP_SYS_PTRACE : 0,
+                     room == LS_CONFINE_VIEW);
         prctl(PR_SET_PDEATHSIG, end_signal);    /* it is lost when the user changes */
         return err || !filter ? err : forbid(room);
 }

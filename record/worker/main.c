@@ -26,7 +26,10 @@ static ssize_t receive(struct ls_worker_request *to, int ret_fds[LS_WORKER_FDS])
 {
         union { struct cmsghdr head; char bytes[CMSG_SPACE(LS_WORKER_FDS * sizeof(int))]; } control;
         struct iovec v = { to, sizeof(*to) };
-        struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+        struct msghdr m = { .msg_iov = &v,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof(control) };
         ssize_t n = recvmsg(SOCKET, &m, MSG_CMSG_CLOEXEC);
         const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
 
@@ -49,7 +52,8 @@ static int serve_files(int argc, const char **argv)
                 return 1;
         rights = (struct ls_rights){ .uid = number(argv[2]), .gid = number(argv[3]) };
         has_root = !strcmp(argv[4], "root");
-        if (ls_confine(&rights, has_root ? ROOT : -1, LS_CONFINE_FILES, !getenv("DEBUGINFOD_URLS")) < 0)
+        if (ls_confine(&rights, has_root ? ROOT : -1, LS_CONFINE_FILES,
+                       !getenv("DEBUGINFOD_URLS")) < 0)
                 return 1;
         if (has_root) {
                 close(ROOT);

@@ -61,9 +61,11 @@ static int get_headers(struct loaded *o, struct ls_object *ret)
 
         if (get(o, o->base, &eh, sizeof(eh)) < 0 || memcmp(eh.e_ident, ELFMAG, SELFMAG))
                 return -ENOEXEC;
-        ret->bits32 = eh.e_machine == EM_386 || (eh.e_machine == EM_X86_64 && eh.e_ident[EI_CLASS] != ELFCLASS64);
+        ret->bits32 = eh.e_machine == EM_386 ||
+                      (eh.e_machine == EM_X86_64 && eh.e_ident[EI_CLASS] != ELFCLASS64);
         ret->other_arch = !ret->bits32 && eh.e_machine != EM_X86_64;
-        if (ret->bits32 || ret->other_arch || eh.e_phentsize != sizeof(*o->ph) || eh.e_phnum > PHDRS_MOST ||
+        if (ret->bits32 || ret->other_arch || eh.e_phentsize != sizeof(*o->ph) ||
+            eh.e_phnum > PHDRS_MOST ||
             get(o, o->base + eh.e_phoff, o->ph, eh.e_phnum * sizeof(*o->ph)) < 0)
                 return 0;
         o->n = eh.e_phnum;
@@ -76,7 +78,8 @@ static uint64_t bias_of(const struct loaded *o)
 {
         for (unsigned i = 0; i < o->n; i++)
                 if (o->ph[i].p_type == PT_LOAD)
-                        return o->base - (o->ph[i].p_vaddr & ~(uint64_t)4095) + (o->ph[i].p_offset & ~(uint64_t)4095);
+                        return o->base - (o->ph[i].p_vaddr & ~(uint64_t)4095) +
+                               (o->ph[i].p_offset & ~(uint64_t)4095);
         return o->base;
 }
 
@@ -88,7 +91,8 @@ static uint64_t absolute(const struct loaded *o, uint64_t value)
 
 static int is_sanitizer(const char *library)
 {
-        static const char *const names[] = { "libasan.", "libclang_rt.asan", "libtsan.", "libhwasan.", "liblsan." };
+        static const char *const names[] = { "libasan.", "libclang_rt.asan", "libtsan.",
+                                             "libhwasan.", "liblsan." };
 
         for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
                 if (!strncmp(library, names[i], strlen(names[i])))
@@ -138,9 +142,10 @@ static int is_it(const struct loaded *o, uint32_t index, const char *name, Elf64
         char own[64];
         size_t n = strlen(name) + 1;
 
-        return n <= sizeof(own) && get(o, o->symtab + (uint64_t)index * sizeof(*ret), ret, sizeof(*ret)) == 0 &&
-               get(o, o->strtab + ret->st_name, own, n) == 0 && !memcmp(own, name, n) && ret->st_shndx != SHN_UNDEF &&
-               ret->st_value;
+        return n <= sizeof(own) &&
+               get(o, o->symtab + (uint64_t)index * sizeof(*ret), ret, sizeof(*ret)) == 0 &&
+               get(o, o->strtab + ret->st_name, own, n) == 0 && !memcmp(own, name, n) &&
+               ret->st_shndx != SHN_UNDEF && ret->st_value;
 }
 
 /* The address of a defined symbol; 0 = there is none. */
@@ -151,13 +156,16 @@ static uint64_t find(const struct loaded *o, const char *name)
         uint64_t buckets;
         Elf64_Sym sym;
 
-        if (!o->symtab || !o->strtab || !o->hash || get(o, o->hash, &head, sizeof(head)) < 0 || !head.buckets)
+        if (!o->symtab || !o->strtab || !o->hash || get(o, o->hash, &head, sizeof(head)) < 0 ||
+            !head.buckets)
                 return 0;
         buckets = o->hash + sizeof(head) + 8 * (uint64_t)head.bloom;
-        if (get(o, buckets + 4 * (uint64_t)(hash % head.buckets), &index, 4) < 0 || index < head.first)
+        if (get(o, buckets + 4 * (uint64_t)(hash % head.buckets), &index, 4) < 0 ||
+            index < head.first)
                 return 0;
         for (uint32_t i = 0; i < CHAIN_MOST; i++, index++) {
-                if (get(o, buckets + 4 * ((uint64_t)head.buckets + index - head.first), &chain, 4) < 0)
+                if (get(o, buckets + 4 * ((uint64_t)head.buckets + index - head.first), &chain, 4) <
+                    0)
                         return 0;
                 if ((chain | 1) == (hash | 1) && is_it(o, index, name, &sym))
                         return o->bias + sym.st_value;
@@ -194,15 +202,18 @@ static uint64_t symbol(const struct ls_object *of, const char *name)
 static void get_thread_data(const struct loaded *o, struct ls_object *ret)
 {
         static const uint8_t load[] = { 0x48, 0x8b, 0x05 };     /* mov offset(%rip), %rax */
-        uint64_t at = loaded_by(o, symbol(ret, "__errno_location"), load), within = symbol(ret, "errno") - o->bias;
+        uint64_t at = loaded_by(o, symbol(ret, "__errno_location"), load),
+                 within = symbol(ret, "errno") - o->bias;
         int64_t offset;
 
         if (!at || !symbol(ret, "errno") || get(o, at, &offset, sizeof(offset)) < 0)
                 return;
         offset = (int64_t)((uint64_t)offset - within);
         for (unsigned i = 0; i < o->n && offset < 0 && offset >= -LS_OBJECT_TLS_FAR; i++)
-                if (o->ph[i].p_type == PT_TLS && o->ph[i].p_filesz <= LS_OBJECT_TLS && within < o->ph[i].p_memsz) {
-                        ret->thread = (struct ls_thread_data){ o->bias + o->ph[i].p_vaddr, o->ph[i].p_filesz, offset };
+                if (o->ph[i].p_type == PT_TLS && o->ph[i].p_filesz <= LS_OBJECT_TLS &&
+                    within < o->ph[i].p_memsz) {
+                        ret->thread = (struct ls_thread_data){ o->bias + o->ph[i].p_vaddr,
+                                                               o->ph[i].p_filesz, offset };
                         return;
                 }
 }
@@ -229,10 +240,14 @@ static void get_build_id(const struct loaded *o, const Elf64_Phdr *ph, struct ls
 
         if (end < at)
                 return;
-        for (unsigned i = 0; i < NOTES_MOST && end - at >= sizeof(note) && get(o, at, &note, sizeof(note)) == 0; i++) {
-                uint64_t name = ((uint64_t)note.n_namesz + 3) & ~3ull, desc = ((uint64_t)note.n_descsz + 3) & ~3ull;
+        for (unsigned i = 0;
+             i < NOTES_MOST && end - at >= sizeof(note) && get(o, at, &note, sizeof(note)) == 0;
+             i++) {
+                uint64_t name = ((uint64_t)note.n_namesz + 3) & ~3ull,
+                         desc = ((uint64_t)note.n_descsz + 3) & ~3ull;
 
-                if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && note.n_descsz && note.n_descsz <= LS_OBJECT_ID) {
+                if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && note.n_descsz &&
+                    note.n_descsz <= LS_OBJECT_ID) {
                         if (get(o, at + sizeof(note) + name, ret->id, note.n_descsz) == 0)
                                 ret->id_len = note.n_descsz;
                         return;
@@ -332,8 +347,8 @@ int ls_object_of_file(int fd, struct ls_object *ret)
                 take_interpreter(facts.interpreter, ret);
         if (facts.exports_lua_newstate) {
                 ret->symbols[ls_object_symbol("lua_newstate")] = 1;
-                ret->symbols[ls_object_symbol("luaJIT_setmode")] = (uint64_t)ls_elf_contains(fd, (uint64_t)st.st_size,
-                                                                                             "luaJIT_setmode");
+                ret->symbols[ls_object_symbol("luaJIT_setmode")] =
+                        (uint64_t)ls_elf_contains(fd, (uint64_t)st.st_size, "luaJIT_setmode");
         } else {
                 ret->hides_luajit = (uint8_t)ls_elf_contains(fd, (uint64_t)st.st_size, "LuaJIT 2.");
         }

@@ -9,15 +9,17 @@
 #include <stdint.h>
 
 #define LS_OBJECT_ID 64u                /* bytes of a build id */
-#define LS_OBJECT_TLS 4096u             /* most bytes of thread data that are copied for a new thread */
+#define LS_OBJECT_TLS 4096u /* most bytes of thread data that are copied for a new thread */
 #define LS_OBJECT_TLS_FAR (1 << 19)     /* and how far from the thread pointer they may be */
 
 /* The symbols that anybody asks for. */
-#define LS_OBJECT_SYMBOLS(X) \
-        X("gnu_get_libc_version") X("syscall") X("errno") X("__errno_location") X("__tls_get_addr") \
-        X("pthread_create") X("pthread_detach") X("pthread_self") X("__pthread_get_minstack") \
-        X("dlopen") X("dlsym") X("dlerror") X("_dlfcn_hook") X("munmap") \
-        X("lua_newstate") X("luaJIT_setmode") X("luasample_attach") X("luasample_attach_status")
+#define LS_OBJECT_SYMBOLS(X)                                                                       \
+        X("gnu_get_libc_version")                                                                  \
+        X("syscall") X("errno") X("__errno_location") X("__tls_get_addr") X("pthread_create")      \
+                X("pthread_detach") X("pthread_self") X("__pthread_get_minstack") X("dlopen")      \
+                        X("dlsym") X("dlerror") X("_dlfcn_hook") X("munmap") X("lua_newstate")     \
+                                X("luaJIT_setmode") X("luasample_attach")                          \
+                                        X("luasample_attach_status")
 #define LS_OBJECT_COUNT(name) + 1
 enum { LS_OBJECT_NSYMBOLS = 0 LS_OBJECT_SYMBOLS(LS_OBJECT_COUNT) };
 

@@ -48,7 +48,8 @@ static void *map(int fd, uint64_t size)
 static void hurry(int nice)
 {
         char text[16];
-        int fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC), n = snprintf(text, sizeof(text), "%d", nice);
+        int fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC),
+            n = snprintf(text, sizeof(text), "%d", nice);
 
         setpriority(PRIO_PROCESS, 0, nice);
         if (fd < 0)
@@ -60,7 +61,8 @@ static void hurry(int nice)
 /* What wants rights comes first: a place before others, more descriptors, our own mappings. */
 static int give_up(const char **argv, int nice)
 {
-        const struct ls_rights rights = { .uid = (uid_t)strtoul(argv[2], NULL, 10), .gid = (gid_t)strtoul(argv[3], NULL, 10) };
+        const struct ls_rights rights = { .uid = (uid_t)strtoul(argv[2], NULL, 10),
+                                          .gid = (gid_t)strtoul(argv[3], NULL, 10) };
         int err = ls_mirror_prepare();
 
         hurry(nice);          /* it needs little, but in time; who may not have it does without */
@@ -82,12 +84,22 @@ int ls_worker_watch(int argc, const char **argv)
                 return 1;
         shm = map(SHM, first.shm_size);
         own = map(OWN, first.own_size);
-        if (shm == MAP_FAILED || own == MAP_FAILED || give_up(argv, -10) < 0 || ls_broker_say_ready(SOCKET) < 0)
+        if (shm == MAP_FAILED || own == MAP_FAILED || give_up(argv, -10) < 0 ||
+            ls_broker_say_ready(SOCKET) < 0)
                 return 1;
         ls_outside_watch(&(struct ls_outside){
-                .shm = shm, .ring_size = first.ring_size, .own = own, .stride = first.stride, .rings = first.rings,
-                .interval_ns = first.interval_ns, .pid = first.pid, .outer_id = outer_id, .threads = first.threads,
-                .coroutines = first.coroutines ? (struct ls_ring *)(void *)(own + first.rings * first.stride) : NULL,
+                .shm = shm,
+                .ring_size = first.ring_size,
+                .own = own,
+                .stride = first.stride,
+                .rings = first.rings,
+                .interval_ns = first.interval_ns,
+                .pid = first.pid,
+                .outer_id = outer_id,
+                .threads = first.threads,
+                .coroutines = first.coroutines
+                                      ? (struct ls_ring *)(void *)(own + first.rings * first.stride)
+                                      : NULL,
         });
 }
 
@@ -139,7 +151,8 @@ int ls_worker_look(int argc, const char **argv)
                 return 1;
         now->answer_fd = ANSWER;
         now->shm = map(RINGS, first.shm_size);
-        if (now->shm == MAP_FAILED || (first.heap && ls_snapshot_reserve() < 0) || give_up(argv, -20) < 0)
+        if (now->shm == MAP_FAILED || (first.heap && ls_snapshot_reserve() < 0) ||
+            give_up(argv, -20) < 0)
                 return 1;
         err = first.is_core ? open_core(now) : ls_remote_of_process(now->pid);
         if (err)

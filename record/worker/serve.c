@@ -22,7 +22,8 @@
 #include "record/watch/core.h"
 #include "record/worker/symbols.h"
 
-#define SOURCE_MAX  (64 << 20)          /* a larger one is no source that somebody annotates; bounds our time */
+#define SOURCE_MAX                                                                                 \
+        (64 << 20) /* a larger one is no source that somebody annotates; bounds our time */
 #define SOURCES_MAX 65536               /* whose hash is remembered */
 
 struct file {                           /* an object file; opened when it is asked about first */
@@ -84,14 +85,15 @@ static int by_view(const char *path, int pid, int (*fn)(void *ctx, const char *p
         return fn(ctx, path);
 }
 
-static int answer_open(const struct ls_worker_request *q, const char *path, const char *unused, struct ls_worker_reply *r)
+static int answer_open(const struct ls_worker_request *q, const char *path, const char *unused,
+                       struct ls_worker_reply *r)
 {
         struct file *f = &w.files[w.n];
 
         (void)unused;
         for (uint32_t i = 0; i < w.n && q->id_len <= sizeof(q->id); i++)
-                if (w.files[i].pid == q->pid && w.files[i].id_len == q->id_len && !strcmp(w.files[i].path, path) &&
-                    !memcmp(w.files[i].id, q->id, q->id_len)) {
+                if (w.files[i].pid == q->pid && w.files[i].id_len == q->id_len &&
+                    !strcmp(w.files[i].path, path) && !memcmp(w.files[i].id, q->id, q->id_len)) {
                         r->file = i + 1;
                         return 0;
                 }
@@ -112,7 +114,8 @@ static int open_cfi(void *ctx, const char *path)
         return ls_cfi_open(path, f->id, f->id_len, &f->cfi);
 }
 
-static int answer_row(const struct ls_worker_request *q, const char *a, const char *b, struct ls_worker_reply *r)
+static int answer_row(const struct ls_worker_request *q, const char *a, const char *b,
+                      struct ls_worker_reply *r)
 {
         struct file *f = q->file && q->file <= w.n ? &w.files[q->file - 1] : NULL;
         int err;
@@ -129,7 +132,8 @@ static int answer_row(const struct ls_worker_request *q, const char *a, const ch
         if (!err && r->row.exprs) {
                 memcpy(&r->exprs, r->row.exprs, ls_cfi_exprs_size(r->row.exprs->n_ops));
                 free(r->row.exprs);
-                r->row.exprs = (struct ls_cfi_exprs *)(uintptr_t)1;     /* an address says nothing there */
+                r->row.exprs =
+                        (struct ls_cfi_exprs *)(uintptr_t)1; /* an address says nothing there */
         }
         return err;
 }
@@ -142,7 +146,8 @@ static int open_symbols(void *ctx, const char *path)
         return w.symbols ? 0 : -ENOENT;
 }
 
-static int answer_symbol(const struct ls_worker_request *q, const char *a, const char *b, struct ls_worker_reply *r)
+static int answer_symbol(const struct ls_worker_request *q, const char *a, const char *b,
+                         struct ls_worker_reply *r)
 {
         struct file *f = q->file && q->file <= w.n ? &w.files[q->file - 1] : NULL;
         char name[LS_WORKER_NAME];
@@ -170,7 +175,8 @@ static int read_build_id(void *ctx, const char *path)
         return r->id_len ? 0 : -ENOENT;
 }
 
-static int answer_build_id(const struct ls_worker_request *q, const char *path, const char *unused, struct ls_worker_reply *r)
+static int answer_build_id(const struct ls_worker_request *q, const char *path, const char *unused,
+                           struct ls_worker_reply *r)
 {
         (void)unused;
         return by_view(path, q->pid, read_build_id, r);
@@ -181,16 +187,18 @@ static int look_at(void *ctx, const char *path)
         return stat(path, ctx);
 }
 
-static int answer_same(const struct ls_worker_request *q, const char *a, const char *b, struct ls_worker_reply *r)
+static int answer_same(const struct ls_worker_request *q, const char *a, const char *b,
+                       struct ls_worker_reply *r)
 {
         struct stat x, y;
 
-        r->size = by_view(a, q->pid, look_at, &x) == 0 && by_view(b, q->pid, look_at, &y) == 0 && x.st_dev == y.st_dev &&
-                  x.st_ino == y.st_ino;
+        r->size = by_view(a, q->pid, look_at, &x) == 0 && by_view(b, q->pid, look_at, &y) == 0 &&
+                  x.st_dev == y.st_dev && x.st_ino == y.st_ino;
         return 0;
 }
 
-static int answer_has_luajit(const struct ls_worker_request *q, const char *path, const char *search, struct ls_worker_reply *r)
+static int answer_has_luajit(const struct ls_worker_request *q, const char *path,
+                             const char *search, struct ls_worker_reply *r)
 {
         static struct ls_image image;   /* 8 KiB */
 
@@ -201,7 +209,8 @@ static int answer_has_luajit(const struct ls_worker_request *q, const char *path
 }
 
 /* Size and hash of a regular file's bytes. */
-static int read_source(const char *path, struct stat *ret_st, uint64_t *ret_size, uint64_t *ret_hash)
+static int read_source(const char *path, struct stat *ret_st, uint64_t *ret_size,
+                       uint64_t *ret_hash)
 {
         XXH64_state_t *state = NULL;
         struct stat st = { 0 };
@@ -212,7 +221,8 @@ static int read_source(const char *path, struct stat *ret_st, uint64_t *ret_size
 
         if (fd < 0)
                 return -errno;
-        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= SOURCE_MAX && (state = XXH64_createState())) {
+        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= SOURCE_MAX &&
+            (state = XXH64_createState())) {
                 XXH64_reset(state, 0);
                 while ((n = read(fd, buf, sizeof(buf))) > 0 && size <= SOURCE_MAX) {
                         XXH64_update(state, buf, (size_t)n);
@@ -234,7 +244,8 @@ static int is_same_file(const struct stat *a, const struct stat *b)
                a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-static void remember(struct source *s, const char *path, const struct stat *st, uint64_t size, uint64_t hash)
+static void remember(struct source *s, const char *path, const struct stat *st, uint64_t size,
+                     uint64_t hash)
 {
         size_t len = strlen(path);
 
@@ -273,19 +284,22 @@ static int hash_source(const char *path, uint64_t *ret_size, uint64_t *ret_hash)
         return err;
 }
 
-static int answer_source(const struct ls_worker_request *q, const char *dir, const char *name, struct ls_worker_reply *r)
+static int answer_source(const struct ls_worker_request *q, const char *dir, const char *name,
+                         struct ls_worker_reply *r)
 {
         char joined[2 * PATH_MAX], path[PATH_MAX];
 
         (void)q;
-        snprintf(joined, sizeof(joined), "%s%s%s", *name == '/' ? "" : dir, *name == '/' ? "" : "/", name);
+        snprintf(joined, sizeof(joined), "%s%s%s", *name == '/' ? "" : dir, *name == '/' ? "" : "/",
+                 name);
         if (strlen(joined) >= PATH_MAX || !realpath(joined, path))
                 return -ENOENT;
         set_text(r, path);
         return hash_source(path, &r->size, &r->hash);
 }
 
-static int answer_loaded(const struct ls_worker_request *q, const char *a, const char *b, struct ls_worker_reply *r)
+static int answer_loaded(const struct ls_worker_request *q, const char *a, const char *b,
+                         struct ls_worker_reply *r)
 {
         (void)a, (void)b;
         r->len = sizeof(r->object);
@@ -293,7 +307,8 @@ static int answer_loaded(const struct ls_worker_request *q, const char *a, const
 }
 
 /* Opened here: with the rights of this process, not of who has named it. */
-static int answer_image(const struct ls_worker_request *q, const char *a, const char *b, struct ls_worker_reply *r)
+static int answer_image(const struct ls_worker_request *q, const char *a, const char *b,
+                        struct ls_worker_reply *r)
 {
         char path[LS_FD_PATH];
         struct stat st;
@@ -326,7 +341,8 @@ static int copy(int from, int to)
         return n < 0 ? -errno : 0;
 }
 
-static int answer_core(const struct ls_worker_request *q, const char *a, const char *b, struct ls_worker_reply *r)
+static int answer_core(const struct ls_worker_request *q, const char *a, const char *b,
+                       struct ls_worker_reply *r)
 {
         static struct ls_core core;     /* 16 KiB */
         int fd = dup(w.given[0]), err;
@@ -338,36 +354,33 @@ static int answer_core(const struct ls_worker_request *q, const char *a, const c
         if (err)
                 return err;
         r->len = sizeof(r->core);
-        r->core = (struct ls_worker_core){ .pid = (int32_t)core.pid, .threads = core.n_threads + core.more_threads };
+        r->core = (struct ls_worker_core){ .pid = (int32_t)core.pid,
+                                           .threads = core.n_threads + core.more_threads };
         snprintf(r->core.name, sizeof(r->core.name), "%s", core.name);
         err = copy(core.maps_fd, w.given[1]);
         ls_core_close(&core);
         return err;
 }
 
-static int (*const answers[LS_WORKER_NOPS])(const struct ls_worker_request *q, const char *a, const char *b,
-                                            struct ls_worker_reply *r) = {
-        [LS_WORKER_OPEN] = answer_open,
-        [LS_WORKER_ROW] = answer_row,
-        [LS_WORKER_SYMBOL] = answer_symbol,
-        [LS_WORKER_BUILD_ID] = answer_build_id,
-        [LS_WORKER_SAME] = answer_same,
-        [LS_WORKER_HAS_LUAJIT] = answer_has_luajit,
-        [LS_WORKER_SOURCE] = answer_source,
-        [LS_WORKER_LOADED] = answer_loaded,
-        [LS_WORKER_IMAGE] = answer_image,
-        [LS_WORKER_CORE] = answer_core,
+static int (*const answers[LS_WORKER_NOPS])(const struct ls_worker_request *q, const char *a,
+                                            const char *b, struct ls_worker_reply *r) = {
+        [LS_WORKER_OPEN] = answer_open,     [LS_WORKER_ROW] = answer_row,
+        [LS_WORKER_SYMBOL] = answer_symbol, [LS_WORKER_BUILD_ID] = answer_build_id,
+        [LS_WORKER_SAME] = answer_same,     [LS_WORKER_HAS_LUAJIT] = answer_has_luajit,
+        [LS_WORKER_SOURCE] = answer_source, [LS_WORKER_LOADED] = answer_loaded,
+        [LS_WORKER_IMAGE] = answer_image,   [LS_WORKER_CORE] = answer_core,
 };
 
-size_t ls_worker_answer(const struct ls_worker_request *q, size_t size, const int *fds, struct ls_worker_reply *ret)
+size_t ls_worker_answer(const struct ls_worker_request *q, size_t size, const int *fds,
+                        struct ls_worker_reply *ret)
 {
         static char text[2][PATH_MAX];
         size_t head = offsetof(struct ls_worker_request, text);
 
         memset(ret, 0, offsetof(struct ls_worker_reply, text));
         ret->error = -EINVAL;
-        if (size < head || q->op >= LS_WORKER_NOPS || q->len[0] >= PATH_MAX || q->len[1] >= PATH_MAX ||
-            q->len[0] + q->len[1] != size - head)
+        if (size < head || q->op >= LS_WORKER_NOPS || q->len[0] >= PATH_MAX ||
+            q->len[1] >= PATH_MAX || q->len[0] + q->len[1] != size - head)
                 return reply_size(ret);
         for (unsigned i = 0; i < 2; i++) {
                 memcpy(text[i], q->text + (i ? q->len[0] : 0), q->len[i]);

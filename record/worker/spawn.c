@@ -52,7 +52,9 @@ static int fill_attributes(posix_spawnattr_t *a)
         err = posix_spawnattr_setsigmask(a, &none);
         if (!err)
                 err = posix_spawnattr_setsigdefault(a, &all);
-        return err ? err : posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+        return err ? err
+                   : posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                         POSIX_SPAWN_SETSID);
 }
 
 int ls_worker_end(pid_t pid, int ms, struct rusage *ret_used)
@@ -83,8 +85,8 @@ pid_t ls_worker_spawn(const char *const argv[], char *const env[], const int *fd
         if (!err)
                 err = fill_attributes(&attributes);
         if (!err)
-                err = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, (char *const *)(uintptr_t)argv,
-                                  env ? env : none);
+                err = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes,
+                                  (char *const *)(uintptr_t)argv, env ? env : none);
         posix_spawn_file_actions_destroy(&actions);
         posix_spawnattr_destroy(&attributes);
         for (unsigned i = 0; i < n; i++)

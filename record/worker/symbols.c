@@ -20,7 +20,8 @@
 #include <unistd.h>
 
 #define NAME_MAX_SHOWN 512
-#define SERVER_NS 60000000000ull        /* a debuginfod server may cost so much in all; then it is asked no more */
+#define SERVER_NS                                                                                  \
+        60000000000ull /* a debuginfod server may cost so much in all; then it is asked no more */
 
 struct ls_symbols {
         Dwfl *dwfl;
@@ -91,7 +92,8 @@ static int has_build_id(Dwfl_Module *module, const uint8_t *want, size_t len)
         const unsigned char *bits;
         GElf_Addr addr;
 
-        return !len || (dwfl_module_build_id(module, &bits, &addr) == (int)len && !memcmp(bits, want, len));
+        return !len ||
+               (dwfl_module_build_id(module, &bits, &addr) == (int)len && !memcmp(bits, want, len));
 }
 
 static int open_module(struct ls_symbols *s, const char *path)
@@ -106,7 +108,7 @@ static int open_module(struct ls_symbols *s, const char *path)
         fd = ls_symbols_is_vdso(path) ? vdso_file() : regular_file(path);
         if (fd < 0)
                 return -ENOENT;
-        s->module = dwfl_report_offline(s->dwfl, path, path, fd);       /* takes fd when it succeeds */
+        s->module = dwfl_report_offline(s->dwfl, path, path, fd); /* takes fd when it succeeds */
         if (!s->module)
                 close(fd);
         return s->module && dwfl_report_end(s->dwfl, NULL, NULL) == 0 ? 0 : -ENOENT;
@@ -151,8 +153,8 @@ static int address_of(Elf *elf, uint64_t file_offset, GElf_Addr *ret)
         for (size_t i = 0; i < n; i++) {
                 GElf_Phdr ph;
 
-                if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_LOAD || file_offset < ph.p_offset ||
-                    file_offset - ph.p_offset >= ph.p_filesz)
+                if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_LOAD ||
+                    file_offset < ph.p_offset || file_offset - ph.p_offset >= ph.p_filesz)
                         continue;
                 *ret = ph.p_vaddr + (file_offset - ph.p_offset);
                 return 0;
@@ -174,7 +176,8 @@ static int module_address(struct ls_symbols *s, uint64_t file_offset, GElf_Addr 
 
 static int kernel_name(struct ls_symbols *s, uint64_t offset, char *ret_name, size_t size)
 {
-        if (!s->kernel || ls_kernel_symbols_find(s->kernel, LS_KERNEL_START + offset, ret_name, size) < 0)
+        if (!s->kernel ||
+            ls_kernel_symbols_find(s->kernel, LS_KERNEL_START + offset, ret_name, size) < 0)
                 snprintf(ret_name, size, "%s", LS_KERNEL_PATH);
         return 0;
 }
@@ -183,7 +186,8 @@ static int is_function(const GElf_Sym *sym)
 {
         unsigned type = GELF_ST_TYPE(sym->st_info);
 
-        return type == STT_FUNC || type == STT_GNU_IFUNC || (type == STT_NOTYPE && sym->st_shndx != SHN_UNDEF);
+        return type == STT_FUNC || type == STT_GNU_IFUNC ||
+               (type == STT_NOTYPE && sym->st_shndx != SHN_UNDEF);
 }
 
 static int module_name(struct ls_symbols *s, uint64_t file_offset, char *ret_name, size_t size)

@@ -12,7 +12,8 @@
 
 struct ls_symbols;
 
-#define LS_KERNEL_PATH "[kernel]"       /* a path that ls_symbols_open takes for it: offset 0 is LS_KERNEL_START */
+#define LS_KERNEL_PATH                                                                             \
+        "[kernel]" /* a path that ls_symbols_open takes for it: offset 0 is LS_KERNEL_START */
 
 /* NULL when the file cannot be read, or is not the one with this build id (len 0 = any). */
 struct ls_symbols *ls_symbols_open(const char *path, const uint8_t *build_id, size_t build_id_len);

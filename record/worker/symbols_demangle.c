@@ -14,7 +14,8 @@
  * "foo() [clone .cold]". */
 static void strip_clones(char *name)
 {
-        static const char *const clones[] = { ".cold", ".part", ".constprop", ".isra", ".lto_priv", ".llvm" };
+        static const char *const clones[] = { ".cold", ".part",     ".constprop",
+                                              ".isra", ".lto_priv", ".llvm" };
         char *cut = strstr(name, " [clone ");
 
         if (cut)
@@ -23,7 +24,8 @@ static void strip_clones(char *name)
                 size_t len = strlen(clones[i]);
 
                 cut = strstr(name, clones[i]);
-                if (cut && cut != name && (!cut[len] || (cut[len] == '.' && isdigit((unsigned char)cut[len + 1]))))
+                if (cut && cut != name &&
+                    (!cut[len] || (cut[len] == '.' && isdigit((unsigned char)cut[len + 1]))))
                         *cut = 0;
         }
 }
@@ -31,7 +33,8 @@ static void strip_clones(char *name)
 void ls_symbols_demangle(const char *symbol, char *ret_name, size_t size)
 {
         /* No DMGL_PARAMS: a profile has no use for the types of parameters. */
-        char *name = strlen(symbol) <= MANGLED_MAX ? cplus_demangle(symbol, DMGL_AUTO | DMGL_ANSI) : NULL;
+        char *name = strlen(symbol) <= MANGLED_MAX ? cplus_demangle(symbol, DMGL_AUTO | DMGL_ANSI)
+                                                   : NULL;
 
         snprintf(ret_name, size, "%s", name ? name : symbol);
         if (!name && size)

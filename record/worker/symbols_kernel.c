@@ -28,7 +28,8 @@ static int add(struct ls_kernel_symbols *k, uint64_t addr, const char *name)
 {
         if (k->n == k->cap) {
                 size_t cap = k->cap ? k->cap * 2 : 4096;
-                struct symbol *grown = cap <= SYMBOLS_MAX ? reallocarray(k->list, cap, sizeof(*grown)) : NULL;
+                struct symbol *grown =
+                        cap <= SYMBOLS_MAX ? reallocarray(k->list, cap, sizeof(*grown)) : NULL;
 
                 if (!grown)
                         return -ENOMEM;
@@ -59,7 +60,8 @@ struct ls_kernel_symbols *ls_kernel_symbols_open(const char *path)
         if (given)
                 rewind(given);
         while (f && fgets(line, sizeof(line), f)) {
-                if (sscanf(line, "%" SCNx64 " %c %511s", &addr, &type, name) != 3 || !strchr("tTwW", type))
+                if (sscanf(line, "%" SCNx64 " %c %511s", &addr, &type, name) != 3 ||
+                    !strchr("tTwW", type))
                         continue;
                 /* Hidden addresses are all 0. */
                 if (addr < LS_KERNEL_START || add(k, addr, name) < 0)
@@ -85,7 +87,8 @@ void ls_kernel_symbols_close(struct ls_kernel_symbols *k)
         free(k);
 }
 
-int ls_kernel_symbols_find(const struct ls_kernel_symbols *k, uint64_t addr, char *ret_name, size_t size)
+int ls_kernel_symbols_find(const struct ls_kernel_symbols *k, uint64_t addr, char *ret_name,
+                           size_t size)
 {
         size_t lo = 0, hi = k->n;
 

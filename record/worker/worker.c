@@ -17,17 +17,17 @@
 #include "record/worker/serve.h"
 
 #define WORKERS_MOST 32u                /* users at a time; further ones get the least rights */
-#define STARTS_MOST  8u                 /* of one worker, and one more a minute: what kills so many is left alone */
+#define STARTS_MOST 8u /* of one worker, and one more a minute: what kills so many is left alone */
 #define IDLE_MS      60000u             /* until one that nobody holds is ended */
 #define BAD_MOST     64u                /* files that are not asked about any more, the last ones */
-#define SOON_ALL_MS  2000u              /* for all such questions, and one part in so many of the time: */
+#define SOON_ALL_MS 2000u /* for all such questions, and one part in so many of the time: */
 #define SOON_SHARE   20u
 #define LATE_ALL_MS  60000u             /* the same for names */
 #define NOTICES_MOST 4u
 #define END_MS       100                /* for the end of one that is killed */
 #define SOON_MS      2000               /* for what the recorder's rings wait */
 #define LATE_MS      15000              /* for names: debug information of large programs */
-#define SERVER_MS    120000             /* where a debuginfod server may be asked; symbols.c gives those up */
+#define SERVER_MS 120000 /* where a debuginfod server may be asked; symbols.c gives those up */
 
 struct ls_worker {
         struct ls_workers *all;
@@ -130,7 +130,9 @@ static void give_back(struct ls_worker *w)
         stop(w);
         if (w->root_fd >= 0)
                 close(w->root_fd);
-        *w = (struct ls_worker){ .all = w->all, .root_fd = -1, .socket = -1, .tenant = w->tenant + 1 };
+        *w = (struct ls_worker){
+                .all = w->all, .root_fd = -1, .socket = -1, .tenant = w->tenant + 1
+        };
 }
 
 /* A place that is free, or of which nobody has asked for the longest time. NULL = all are held. */
@@ -219,7 +221,9 @@ static int start(struct ls_worker *w)
         char uid[16], gid[16];
         /* Servers are the user's own wish, for programs of his own. */
         int servers = getenv("DEBUGINFOD_URLS") && w->rights.uid == getuid() && w->root_fd < 0;
-        const char *argv[] = { LS_WORKER_ARGV0, "files", uid, gid, w->root_fd >= 0 ? "root" : "-", NULL };
+        const char *argv[] = {
+                LS_WORKER_ARGV0, "files", uid, gid, w->root_fd >= 0 ? "root" : "-", NULL
+        };
         int pair[2], fds[2];
 
         if (w->all->door)
@@ -313,7 +317,8 @@ static ssize_t receive(struct ls_worker *w, int ms)
 
 static int check_exprs(const struct ls_cfi_exprs *e, size_t size)
 {
-        if (size < ls_cfi_exprs_size(0) || e->n_ops > LS_CFI_OPS_MAX || size < ls_cfi_exprs_size(e->n_ops))
+        if (size < ls_cfi_exprs_size(0) || e->n_ops > LS_CFI_OPS_MAX ||
+            size < ls_cfi_exprs_size(e->n_ops))
                 return -EPROTO;
         if (!e->cfa.n)
                 return -EPROTO;
@@ -337,11 +342,12 @@ static int check_row(const struct ls_cfi_row *row)
 
 static int check_object(const struct ls_object *o)
 {
-        uint8_t flags = o->is_elf | o->bits32 | o->other_arch | o->has_interpreter | o->is_glibc | o->is_musl |
-                        o->sanitizer | o->hides_luajit;
+        uint8_t flags = o->is_elf | o->bits32 | o->other_arch | o->has_interpreter | o->is_glibc |
+                        o->is_musl | o->sanitizer | o->hides_luajit;
 
         /* Its addresses say nothing but where to look in the process itself. */
-        if (o->thread.size > LS_OBJECT_TLS || o->thread.offset > 0 || o->thread.offset < -LS_OBJECT_TLS_FAR)
+        if (o->thread.size > LS_OBJECT_TLS || o->thread.offset > 0 ||
+            o->thread.offset < -LS_OBJECT_TLS_FAR)
                 return -EPROTO;
         return flags > 1 || o->id_len > LS_OBJECT_ID || o->libc_version >= 10000 ? -EPROTO : 0;
 }
@@ -360,7 +366,10 @@ static int check(uint32_t op, size_t size)
         if (op == LS_WORKER_LOADED || op == LS_WORKER_IMAGE)
                 return tail < sizeof(reply.object) ? -EPROTO : check_object(&reply.object);
         if (op == LS_WORKER_CORE)
-                return tail < sizeof(reply.core) || !memchr(reply.core.name, 0, sizeof(reply.core.name)) ? -EPROTO : 0;
+                return tail < sizeof(reply.core) ||
+                                       !memchr(reply.core.name, 0, sizeof(reply.core.name))
+                               ? -EPROTO
+                               : 0;
         if (reply.id_len > sizeof(reply.id) || reply.len > tail || reply.len >= sizeof(reply.text))
                 return -EPROTO;
         if (memchr(reply.text, 0, reply.len))
@@ -451,7 +460,8 @@ static void complain(struct ls_worker *w, const char *path)
 
         if (!w || !w->all->notice || w->all->notices++ >= NOTICES_MOST)
                 return;
-        snprintf(text, sizeof(text), "%s could not be read: names and native stacks may be missing in it", path);
+        snprintf(text, sizeof(text),
+                 "%s could not be read: names and native stacks may be missing in it", path);
         w->all->notice(w->all->ctx, text);
 }
 
@@ -492,7 +502,8 @@ static void begin_anew(struct ls_worker *w)
 }
 
 /* A request about the file, which the worker knows after this. */
-static int begin_file(struct ls_worker *w, struct ls_worker_file *f, enum ls_worker_op op, uint64_t offset)
+static int begin_file(struct ls_worker *w, struct ls_worker_file *f, enum ls_worker_op op,
+                      uint64_t offset)
 {
         uint32_t generation = w ? w->generation : 1;
         int err;
@@ -519,8 +530,8 @@ static int begin_file(struct ls_worker *w, struct ls_worker_file *f, enum ls_wor
         return err;
 }
 
-int ls_worker_row(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset, struct ls_cfi_row *ret_row,
-                  uint64_t *ret_function)
+int ls_worker_row(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset,
+                  struct ls_cfi_row *ret_row, uint64_t *ret_function)
 {
         int err = begin_file(w, f, LS_WORKER_ROW, offset);
 
@@ -542,7 +553,8 @@ int ls_worker_row(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset
         return 0;
 }
 
-int ls_worker_symbol(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset, char *ret_name, size_t size)
+int ls_worker_symbol(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset, char *ret_name,
+                     size_t size)
 {
         int err = begin_file(w, f, LS_WORKER_SYMBOL, offset);
 
@@ -553,7 +565,8 @@ int ls_worker_symbol(struct ls_worker *w, struct ls_worker_file *f, uint64_t off
         return err;
 }
 
-size_t ls_worker_build_id(struct ls_worker *w, pid_t pid, const char *path, uint8_t *ret_id, size_t size)
+size_t ls_worker_build_id(struct ls_worker *w, pid_t pid, const char *path, uint8_t *ret_id,
+                          size_t size)
 {
         int err;
 
@@ -585,8 +598,8 @@ int ls_worker_has_luajit(struct ls_worker *w, const char *path)
         return ask(w, SOON_MS) == 0 && reply.size == 1;
 }
 
-int ls_worker_source(struct ls_worker *w, const char *dir, const char *name, char *ret_path, uint64_t *ret_size,
-                     uint64_t *ret_hash)
+int ls_worker_source(struct ls_worker *w, const char *dir, const char *name, char *ret_path,
+                     uint64_t *ret_size, uint64_t *ret_hash)
 {
         int err;
 

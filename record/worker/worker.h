@@ -67,18 +67,20 @@ struct ls_worker_file {
 };
 
 /* As ls_cfi_row, ls_symbols_find and ls_symbols_build_id do it. */
-int ls_worker_row(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset, struct ls_cfi_row *ret_row,
-                  uint64_t *ret_function);
-int ls_worker_symbol(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset, char *ret_name, size_t size);
-size_t ls_worker_build_id(struct ls_worker *w, pid_t pid, const char *path, uint8_t *ret_id, size_t size);
+int ls_worker_row(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset,
+                  struct ls_cfi_row *ret_row, uint64_t *ret_function);
+int ls_worker_symbol(struct ls_worker *w, struct ls_worker_file *f, uint64_t offset, char *ret_name,
+                     size_t size);
+size_t ls_worker_build_id(struct ls_worker *w, pid_t pid, const char *path, uint8_t *ret_id,
+                          size_t size);
 /* Whether two paths are of one file. 0 = no, or not known. */
 int ls_worker_same(struct ls_worker *w, pid_t pid, const char *a, const char *b);
 /* Whether a program, or what its first line names, is a LuaJIT. 0 = no, or not known. */
 int ls_worker_has_luajit(struct ls_worker *w, const char *path);
 /* A source file: name, in dir when it is relative. Writes its path without links, of PATH_MAX
  * bytes, size, and XXH64 of its bytes. Returns 0 or -errno. */
-int ls_worker_source(struct ls_worker *w, const char *dir, const char *name, char *ret_path, uint64_t *ret_size,
-                     uint64_t *ret_hash);
+int ls_worker_source(struct ls_worker *w, const char *dir, const char *name, char *ret_path,
+                     uint64_t *ret_size, uint64_t *ret_hash);
 
 /* The memory of a process, for ls_worker_loaded, and in *ret_worker who may read it: no mightier
  * than the process, which may become another program meanwhile. Returns a descriptor or -errno. */

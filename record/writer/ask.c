@@ -19,7 +19,8 @@ static int send_it(const struct ls_ask *ask)
 }
 
 /* ret_fd: for a descriptor that may come with it; NULL = none does. Returns 0 or -errno. */
-static int ask_for(enum ls_ask_op op, pid_t pid, uint32_t arg, const char *text, struct ls_answer *ret, int *ret_fd)
+static int ask_for(enum ls_ask_op op, pid_t pid, uint32_t arg, const char *text,
+                   struct ls_answer *ret, int *ret_fd)
 {
         struct ls_ask ask = { .op = op, .pid = (int32_t)pid, .arg = arg };
         int fds[LS_OUT_FDS] = { -1, -1 };

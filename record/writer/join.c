@@ -42,7 +42,8 @@ static int copy_all(struct ls_serve *s, struct ls_profile *p)
         for (uint32_t i = 1; i < p->n_processes && i <= s->n_processes; i++)
                 add_totals(&s->pieces[i], &p->processes[i].totals);
         for (uint32_t i = 0; i < p->n_clocks; i++)
-                ls_trace_clocks(s->trace, p->clocks[i].monotonic_ns, p->clocks[i].realtime_ns, p->clocks[i].boottime_ns);
+                ls_trace_clocks(s->trace, p->clocks[i].monotonic_ns, p->clocks[i].realtime_ns,
+                                p->clocks[i].boottime_ns);
         for (uint32_t i = 1; i < p->n_counters; i++)
                 for (uint32_t k = 0; k < p->counters[i].n; k++)
                         ls_trace_count(s->trace, i, p->counters[i].counts[k].time_ns,

@@ -38,7 +38,8 @@ static ssize_t read_file(int fd, size_t len, char **ret)
 }
 
 /* Does it, and answers. Returns 0 or -errno: the recorder is no longer there. */
-static int do_message(struct ls_serve *s, const struct ls_out_head *h, char *data, int fds[LS_OUT_FDS])
+static int do_message(struct ls_serve *s, const struct ls_out_head *h, char *data,
+                      int fds[LS_OUT_FDS])
 {
         struct ls_out_reply reply = { .error = 0 };
         char *file = NULL, end;
@@ -98,7 +99,8 @@ static uint64_t next_look(const struct ls_serve *s, uint64_t now_ns)
 static int rings_fill_unseen(const struct ls_serve *s)
 {
         for (unsigned i = 0; i < s->n_targets; i++)
-                if (s->targets[i] && !s->targets[i]->process && atomic_load(&s->targets[i]->memory.shm->filling))
+                if (s->targets[i] && !s->targets[i]->process &&
+                    atomic_load(&s->targets[i]->memory.shm->filling))
                         return 1;
         return 0;
 }
@@ -126,7 +128,8 @@ static int turn(struct ls_serve *s)
 {
         uint64_t now = ls_clock_ns(CLOCK_MONOTONIC), due = next_look(s, now);
         int quiet = s->settled || (s->full_ns && now - s->full_ns < FULL_QUIET_NS);
-        struct pollfd p[] = { { .fd = s->socket, .events = POLLIN }, { .fd = quiet ? -1 : s->full_fd, .events = POLLIN } };
+        struct pollfd p[] = { { .fd = s->socket, .events = POLLIN },
+                              { .fd = quiet ? -1 : s->full_fd, .events = POLLIN } };
         struct timespec wait;
 
         if (quiet && !s->settled && s->full_ns + FULL_QUIET_NS < due)
@@ -160,7 +163,8 @@ int ls_serve_main(int argc, const char **argv)
 {
         static struct ls_serve s = { .socket = LS_OUT_FD_SOCKET, .full_fd = LS_OUT_FD_FULL };
         struct ls_rights rights;
-        void *page = mmap(NULL, sizeof(*s.figures), PROT_READ | PROT_WRITE, MAP_SHARED, LS_OUT_FD_FIGURES, 0);
+        void *page = mmap(NULL, sizeof(*s.figures), PROT_READ | PROT_WRITE, MAP_SHARED,
+                          LS_OUT_FD_FIGURES, 0);
         struct stat st;
 
         if (argc != 4 || page == MAP_FAILED)
@@ -169,7 +173,8 @@ int ls_serve_main(int argc, const char **argv)
         close(LS_OUT_FD_FIGURES);
         if (fstat(LS_OUT_FD_FULL, &st) < 0)
                 s.full_fd = -1;
-        rights = (struct ls_rights){ .uid = (uid_t)strtoul(argv[2], NULL, 10), .gid = (gid_t)strtoul(argv[3], NULL, 10) };
+        rights = (struct ls_rights){ .uid = (uid_t)strtoul(argv[2], NULL, 10),
+                                     .gid = (gid_t)strtoul(argv[3], NULL, 10) };
         leave_signals();
         if (ls_confine(&rights, -1, LS_CONFINE_WRITER, 1) < 0)
                 return 1;

@@ -158,7 +158,8 @@ static int do_BEGIN(struct ls_serve *s, struct message *m)
         if (!t)
                 return -ENOMEM;
         memset(&s->figures->targets[number], 0, sizeof(s->figures->targets[number]));
-        err = ls_taken_begin(t, (const struct ls_out_begin *)(const void *)m->data, &tr, m->fds, &s->figures->targets[number]);
+        err = ls_taken_begin(t, (const struct ls_out_begin *)(const void *)m->data, &tr, m->fds,
+                             &s->figures->targets[number]);
         if (err < 0) {
                 free(t);
                 return err;
@@ -183,7 +184,8 @@ static int do_NAME(struct ls_serve *s, struct message *m)
 
 static int do_INHERIT(struct ls_serve *s, struct message *m)
 {
-        struct ls_taken *child = target_of(s, m->head->target), *parent = target_of(s, m->head->arg[0]);
+        struct ls_taken *child = target_of(s, m->head->target),
+                        *parent = target_of(s, m->head->arg[0]);
 
         if (child && parent)
                 ls_taken_inherit(child, parent, now());
@@ -195,7 +197,9 @@ static int do_WORKER(struct ls_serve *s, struct message *m)
         struct ls_taken *t = target_of(s, m->head->target);
 
         if (t && !t->finished)
-                ls_translate_worker(&t->translate, ls_workers_place(s->workers, (unsigned)m->head->arg[0], (uint32_t)m->head->arg[1]));
+                ls_translate_worker(&t->translate,
+                                    ls_workers_place(s->workers, (unsigned)m->head->arg[0],
+                                                     (uint32_t)m->head->arg[1]));
         return 0;
 }
 
@@ -244,7 +248,8 @@ static int do_TOTALS(struct ls_serve *s, struct message *m)
         const struct ls_taken *t = target_of(s, m->head->target);
 
         if (t && t->process && m->len == sizeof(struct ls_process_totals))
-                ls_trace_process_totals(s->trace, t->process, (const struct ls_process_totals *)(const void *)m->data);
+                ls_trace_process_totals(s->trace, t->process,
+                                        (const struct ls_process_totals *)(const void *)m->data);
         return 0;
 }
 
@@ -368,11 +373,13 @@ int ls_serve_answers(uint32_t op)
         return op < LS_OUT_NOPS && ops[op].answered;
 }
 
-int ls_serve_op(struct ls_serve *s, const struct ls_out_head *h, const char *data, size_t len, int fds[LS_OUT_FDS],
-                uint64_t *ret_value)
+int ls_serve_op(struct ls_serve *s, const struct ls_out_head *h, const char *data, size_t len,
+                int fds[LS_OUT_FDS], uint64_t *ret_value)
 {
         struct message m = { .head = h, .data = data, .len = len, .fds = fds };
-        int err = h->op >= LS_OUT_NOPS ? -ENOSYS : !s->trace && h->op > LS_OUT_OPEN ? -EBADF : ops[h->op].run(s, &m);
+        int err = h->op >= LS_OUT_NOPS               ? -ENOSYS
+                  : !s->trace && h->op > LS_OUT_OPEN ? -EBADF
+                                                     : ops[h->op].run(s, &m);
 
         *ret_value = m.value;
         for (unsigned i = 0; i < LS_OUT_FDS; i++)

@@ -21,7 +21,8 @@
 #include "record/writer/answer.h"
 #include "record/writer/main.h"
 
-#define HANG_MS 300000u                 /* of a writer that the program has taken over: names take two minutes at most */
+#define HANG_MS                                                                                    \
+        300000u /* of a writer that the program has taken over: names take two minutes at most */
 #define END_MS 100
 
 struct ls_out {
@@ -92,8 +93,12 @@ static int pair(int *ret_ours, int *ret_other)
 static int start(struct ls_out *o)
 {
         int socket = -1, ask = -1, err = pair(&o->socket, &socket), page = -1;
-        int kernel = o->cfg.setup.native ? ls_fd_above_stdio(open("/proc/kallsyms", O_RDONLY | O_CLOEXEC)) : -1;
-        struct ls_out_message setup = { .op = LS_OUT_SETUP, .data = &o->cfg.setup, .len = sizeof(o->cfg.setup),
+        int kernel = o->cfg.setup.native
+                             ? ls_fd_above_stdio(open("/proc/kallsyms", O_RDONLY | O_CLOEXEC))
+                             : -1;
+        struct ls_out_message setup = { .op = LS_OUT_SETUP,
+                                        .data = &o->cfg.setup,
+                                        .len = sizeof(o->cfg.setup),
                                         .fds = { kernel > 0 ? kernel : 0 } };
         void *figures;
 
@@ -178,7 +183,8 @@ static void answer(struct ls_out *o, struct ls_ask *ask)
         }
         ls_answer(ask, has_pid(o, ask->pid), o->cfg.workers, &a, &fd);
         fds[0] = fd > 0 ? fd : 0;
-        if (ls_wire_send(o->ask, &a, offsetof(struct ls_answer, text) + strlen(a.text) + 1, fds, MSG_DONTWAIT) < 0)
+        if (ls_wire_send(o->ask, &a, offsetof(struct ls_answer, text) + strlen(a.text) + 1, fds,
+                         MSG_DONTWAIT) < 0)
                 give_up(o);             /* it does not wait for answers: it is no longer ours */
         if (fd > 0 && ask->op != LS_ASK_WORKER)
                 close(fd);
@@ -190,7 +196,8 @@ static void answer_all(struct ls_out *o)
         int fds[LS_OUT_FDS];
         ssize_t n;
 
-        while (o->ask >= 0 && (n = ls_wire_receive(o->ask, &ask, sizeof(ask), fds, MSG_DONTWAIT)) != -EAGAIN) {
+        while (o->ask >= 0 &&
+               (n = ls_wire_receive(o->ask, &ask, sizeof(ask), fds, MSG_DONTWAIT)) != -EAGAIN) {
                 for (unsigned i = 0; i < LS_OUT_FDS; i++)
                         close_fd(&fds[i]);
                 if (n != sizeof(ask))
@@ -206,7 +213,8 @@ static int await(struct ls_out *o, short events)
         uint64_t until = ls_clock_ns(CLOCK_MONOTONIC) / 1000000u + HANG_MS;
 
         while (o->socket >= 0) {
-                struct pollfd p[] = { { .fd = o->socket, .events = events }, { .fd = o->ask, .events = POLLIN } };
+                struct pollfd p[] = { { .fd = o->socket, .events = events },
+                                      { .fd = o->ask, .events = POLLIN } };
 
                 if (ls_clock_ns(CLOCK_MONOTONIC) / 1000000u > until)
                         give_up(o);
@@ -252,7 +260,10 @@ static int put_into_file(const struct ls_out_message *m)
 
 static void post(struct ls_out *o, const struct ls_out_message *m)
 {
-        struct ls_out_head h = { .op = m->op, .target = m->target, .len = m->len, .arg = { m->arg[0], m->arg[1], m->arg[2] } };
+        struct ls_out_head h = { .op = m->op,
+                                 .target = m->target,
+                                 .len = m->len,
+                                 .arg = { m->arg[0], m->arg[1], m->arg[2] } };
         int large = sizeof(h) + m->len > LS_OUT_ROOM / 2, file = large ? put_into_file(m) : -1;
         const int *fds = large ? &file : m->fds;
         size_t len = large ? 0 : m->len;
@@ -273,7 +284,8 @@ static void post(struct ls_out *o, const struct ls_out_message *m)
 static int receive(struct ls_out *o, struct ls_out_reply *ret)
 {
         int fds[LS_OUT_FDS], err = await(o, POLLIN);
-        ssize_t n = err < 0 ? err : ls_wire_receive(o->socket, ret, sizeof(*ret), fds, MSG_DONTWAIT);
+        ssize_t n = err < 0 ? err
+                            : ls_wire_receive(o->socket, ret, sizeof(*ret), fds, MSG_DONTWAIT);
 
         for (unsigned i = 0; err == 0 && i < LS_OUT_FDS; i++)
                 close_fd(&fds[i]);

@@ -6,9 +6,14 @@
 #include "record/native/mappings.h"
 #include "record/writer/taken.h"
 
-enum { LS_OUT_FD_SOCKET = 3, LS_OUT_FD_ASK, LS_OUT_FD_FIGURES, LS_OUT_FD_FULL };       /* of a writer that begins */
+enum {
+        LS_OUT_FD_SOCKET = 3,
+        LS_OUT_FD_ASK,
+        LS_OUT_FD_FIGURES,
+        LS_OUT_FD_FULL
+}; /* of a writer that begins */
 
-#define LS_SERVE_QUIET 1                /* there is no answer: this is the copy, whose original answers */
+#define LS_SERVE_QUIET 1 /* there is no answer: this is the copy, whose original answers */
 
 struct ls_serve {
         struct ls_out_setup setup;

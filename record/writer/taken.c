@@ -9,8 +9,9 @@
 
 #define WAKE_MIN_NS 1000000ull
 #define WAKE_FIRST_NS 10000000ull
-#define WAKE_ALONE_NS 20000000ull       /* without a ticker that the agent can wake when a ring fills */
-#define WAKE_MAX_NS 100000000ull        /* also the heartbeat's period, and how far the trace may be behind */
+#define WAKE_ALONE_NS 20000000ull /* without a ticker that the agent can wake when a ring fills */
+#define WAKE_MAX_NS                                                                                \
+        100000000ull /* also the heartbeat's period, and how far the trace may be behind */
 
 static uint64_t monotonic(void)
 {
@@ -19,11 +20,13 @@ static uint64_t monotonic(void)
 
 static void put_threadcpu(struct ls_taken *t, unsigned i, uint64_t now_ns)
 {
-        uint64_t cpu = atomic_load_explicit(&ls_memory_ring(&t->memory, i)->last_cpu_ns, memory_order_relaxed);
+        uint64_t cpu = atomic_load_explicit(&ls_memory_ring(&t->memory, i)->last_cpu_ns,
+                                            memory_order_relaxed);
 
         /* Of a thread without samples it says nothing that anybody asks for. */
         if (cpu && t->translate.rings[i].thread)
-                ls_trace_threadcpu(t->translate.cfg.writer, t->translate.rings[i].thread, now_ns, cpu);
+                ls_trace_threadcpu(t->translate.cfg.writer, t->translate.rings[i].thread, now_ns,
+                                   cpu);
 }
 
 /* From the translator: the thread of a ring has ended. */
@@ -36,10 +39,13 @@ static void thread_ended(void *ctx, unsigned ring)
         atomic_store_explicit(&shared->last_cpu_ns, 0, memory_order_relaxed);
 }
 
-int ls_taken_begin(struct ls_taken *t, const struct ls_out_begin *b, const struct ls_translate_config *tr, const int fds[LS_OUT_FDS],
+int ls_taken_begin(struct ls_taken *t, const struct ls_out_begin *b,
+                   const struct ls_translate_config *tr, const int fds[LS_OUT_FDS],
                    struct ls_counted *counted)
 {
-        struct ls_drain_sink sink = { .record = ls_translate_record, .gap = ls_translate_gap, .closed = ls_translate_closed,
+        struct ls_drain_sink sink = { .record = ls_translate_record,
+                                      .gap = ls_translate_gap,
+                                      .closed = ls_translate_closed,
                                       .ctx = &t->translate };
         struct ls_translate_config cfg = *tr;
         int err;
@@ -92,7 +98,8 @@ void ls_taken_inherit(struct ls_taken *child, struct ls_taken *parent, uint64_t 
         if (!parent->finished)          /* what it sent before it forked may still be in its ring */
                 ls_taken_work(parent, now_ns, 1);
         ls_sources_inherit(&child->translate.sources, &parent->translate.sources);
-        ls_jit_keep_inherit(&child->translate.jit, &parent->translate.jit, child->memory.shm->parent_jit_ids);
+        ls_jit_keep_inherit(&child->translate.jit, &parent->translate.jit,
+                            child->memory.shm->parent_jit_ids);
 }
 
 static void publish(const struct ls_taken *t)

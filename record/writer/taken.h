@@ -28,7 +28,8 @@ struct ls_taken {
 
 /* tr: what is the same for all targets. fds: of its memory and of the watcher's rings; the
  * caller's. Returns 0 or -errno, and nothing is left then. */
-int ls_taken_begin(struct ls_taken *t, const struct ls_out_begin *b, const struct ls_translate_config *tr, const int fds[LS_OUT_FDS],
+int ls_taken_begin(struct ls_taken *t, const struct ls_out_begin *b,
+                   const struct ls_translate_config *tr, const int fds[LS_OUT_FDS],
                    struct ls_counted *counted);
 void ls_taken_done(struct ls_taken *t);
 /* From now on its samples are taken. Once. */

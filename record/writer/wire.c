@@ -34,7 +34,10 @@ ssize_t ls_wire_receive(int socket, void *bytes, size_t size, int fds[LS_OUT_FDS
 {
         union control control;
         struct iovec v = { bytes, size };
-        struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+        struct msghdr m = { .msg_iov = &v,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof(control) };
         const struct cmsghdr *c;
         ssize_t n;
 

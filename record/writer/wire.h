@@ -13,7 +13,7 @@
 #include "record/process/memory.h"
 
 #define LS_TARGETS_MAX 256              /* processes that are recorded at one time */
-#define LS_PROCESSES_MAX 65536          /* and in all: what a hostile program can make of the trace */
+#define LS_PROCESSES_MAX 65536 /* and in all: what a hostile program can make of the trace */
 
 #define LS_OUT_ROOM 65536u              /* bytes of messages that are sent together */
 #define LS_OUT_FDS 2
@@ -70,8 +70,10 @@ struct ls_out_begin {
 
 /* What the writer counts of a target. */
 struct ls_counted {
-        _Atomic uint64_t samples, sample_ticks, wall_ticks, suspended_ticks, ready_ticks, source_bytes;
-        _Atomic uint64_t abandoned, bad_records, text_cut, definition_missing, native_cut, map_missing;
+        _Atomic uint64_t samples, sample_ticks, wall_ticks, suspended_ticks, ready_ticks,
+                source_bytes;
+        _Atomic uint64_t abandoned, bad_records, text_cut, definition_missing, native_cut,
+                map_missing;
         _Atomic uint64_t allocs;        /* samples of allocations */
         _Atomic uint64_t exact, exact_compiled; /* instructions that were counted */
 };

@@ -20,21 +20,27 @@ enum { OPT_INCLUDE = 1 };
 static struct { char *input, *lcov, *luacov, *cobertura, *html, *fail_under; int quiet; } opt;
 
 static const struct poptOption options[] = {
-        { "input", 'i', POPT_ARG_STRING, &opt.input, 0, "trace to read (default luasample.data)", "FILE" },
+        { "input", 'i', POPT_ARG_STRING, &opt.input, 0, "trace to read (default luasample.data)",
+          "FILE" },
         { "include", '\0', POPT_ARG_STRING, NULL, OPT_INCLUDE,
-          "only files below DIR, or that match as a pattern; Lua files there that were never loaded count, too; may be repeated",
+          "only files below DIR, or that match as a pattern; Lua files there that were never "
+          "loaded count, too; may be repeated",
           "DIR" },
-        { "lcov", '\0', POPT_ARG_STRING, &opt.lcov, 0, "write an LCOV tracefile, for genhtml and others; - for stdout", "FILE" },
-        { "luacov", '\0', POPT_ARG_STRING, &opt.luacov, 0, "write luacov.stats.out, for luacov's reporters", "FILE" },
+        { "lcov", '\0', POPT_ARG_STRING, &opt.lcov, 0,
+          "write an LCOV tracefile, for genhtml and others; - for stdout", "FILE" },
+        { "luacov", '\0', POPT_ARG_STRING, &opt.luacov, 0,
+          "write luacov.stats.out, for luacov's reporters", "FILE" },
         { "cobertura", '\0', POPT_ARG_STRING, &opt.cobertura, 0, "write Cobertura's XML", "FILE" },
         { "html", '\0', POPT_ARG_STRING, &opt.html, 0, "write a page with the sources, one file",
           "FILE" },
-        { "fail-under", '\0', POPT_ARG_STRING, &opt.fail_under, 0, "exit with 1 when fewer percent of the lines were executed", "N" },
+        { "fail-under", '\0', POPT_ARG_STRING, &opt.fail_under, 0,
+          "exit with 1 when fewer percent of the lines were executed", "N" },
         { "quiet", 'q', POPT_ARG_NONE, &opt.quiet, 0, "do not show the table", NULL },
         POPT_TABLEEND
 };
 
-static int write_one(const char *path, void (*write)(FILE *out, const struct ls_coverage *c), const struct ls_coverage *c)
+static int write_one(const char *path, void (*write)(FILE *out, const struct ls_coverage *c),
+                     const struct ls_coverage *c)
 {
         struct ls_output out;
         int r, end;
@@ -81,8 +87,9 @@ static int show(const struct ls_coverage *c, double least)
                 status = r ? LS_EXIT_FAIL : 0;
         }
         if (!status && percent < least) {
-                ls_error("coverage: %.2f%% of the lines were executed, %g%% are wanted (--fail-under)", floor(100 * percent) / 100,
-                         least);
+                ls_error("coverage: %.2f%% of the lines were executed, %g%% are wanted "
+                         "(--fail-under)",
+                         floor(100 * percent) / 100, least);
                 status = LS_EXIT_FAIL;
         }
         return status;
@@ -99,11 +106,14 @@ static int run(const char *const *include, unsigned n, double least)
                 return status;
         r = ls_coverage_new(p, include, n, &c);
         if (r == -ENODATA)
-                ls_error("coverage: %s has no coverage; record it with: luasample record -e coverage -- CMD", input);
+                ls_error("coverage: %s has no coverage; record it with: luasample record -e "
+                         "coverage -- CMD",
+                         input);
         else if (r)
                 ls_error("coverage: %s: %s", input, strerror(-r));
         else if (!c.n_files)
-                ls_error("coverage: no file of %s is %s", input, n ? "there by --include" : "known: all code came from strings");
+                ls_error("coverage: no file of %s is %s", input,
+                         n ? "there by --include" : "known: all code came from strings");
         status = r || !c.n_files ? LS_EXIT_FAIL : show(&c, least);
         ls_coverage_free(&c);
         ls_profile_close(p);
@@ -143,7 +153,8 @@ static int coverage_run(int argc, const char **argv)
                 include[n++] = poptGetOptArg(ctx);
         }
         if (val == -1 && poptPeekArg(ctx))
-                ls_error("coverage: unexpected argument '%s'; a trace is named with -i FILE", poptPeekArg(ctx));
+                ls_error("coverage: unexpected argument '%s'; a trace is named with -i FILE",
+                         poptPeekArg(ctx));
         else if (val != OPT_INCLUDE && ls_options_status(val) != LS_GO_ON)
                 status = ls_options_status(val);
         else if (val == -1 && read_least(&least) == 0)

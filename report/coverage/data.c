@@ -16,6 +16,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(elt) ((elt)->failed = 1)
+#include <uthash.h>
+
+struct ls_coverage_path {
+        char *path;                     /* the file's */
+        size_t file;                    /* its index until they are sorted */
+        int failed;
+        UT_hash_handle hh;
+};
+
 struct pass {
         const struct ls_profile *p;
         const char *const *include;
@@ -62,8 +73,9 @@ static int take_arm(struct pass *s, uint32_t location, uint32_t label, uint64_t 
                 s->arms = bigger;
                 s->room_arms = 2 * s->room_arms + 256;
         }
-        s->arms[s->n_arms++] = (struct arm){ at->function, { at->line, pos / 2, pos & 1,
-                                                             s->p->functions[at->function].hash, weight } };
+        s->arms[s->n_arms++] = (struct arm){ at->function,
+                                             { at->line, pos / 2, pos & 1,
+                                               s->p->functions[at->function].hash, weight } };
         return 0;
 }
 
@@ -72,7 +84,8 @@ static int take_block(void *ctx, const struct ls_sample_block *b)
         struct pass *s = ctx;
 
         for (uint32_t i = 0; i < b->n; i++) {
-                uint32_t location = s->p->stacks[b->stack[i]].location, function = s->p->locations[location].function;
+                uint32_t location = s->p->stacks[b->stack[i]].location,
+                         function = s->p->locations[location].function;
 
                 if (b->event[i] == s->lines_event) {
                         s->could[location] = 1;
@@ -109,68 +122,44 @@ static int is_wanted(const struct pass *s, const char *path)
         return s->n_include == 0;
 }
 
-static uint32_t *slot_of(const struct ls_coverage *c, const char *path)
-{
-        uint64_t hash = 14695981039346656037u;
-
-        for (const char *p = path; *p; p++)
-                hash = (hash ^ (unsigned char)*p) * 1099511628211u;
-        for (size_t i = (size_t)(hash ^ hash >> 32);; i++) {
-                uint32_t *slot = &c->by_path[i & (c->slots - 1)];
-
-                if (!*slot || !strcmp(c->files[*slot - 1].path, path))
-                        return slot;
-        }
-}
-
-/* Room for one more path. Returns 0 or -ENOMEM. */
-static int grow_slots(struct ls_coverage *c)
-{
-        uint32_t *bigger;
-
-        if (2 * c->n_files + 2 < c->slots)
-                return 0;
-        bigger = calloc(c->slots ? 2 * c->slots : 256, sizeof(*bigger));
-        if (!bigger)
-                return -ENOMEM;
-        free(c->by_path);
-        c->by_path = bigger;
-        c->slots = c->slots ? 2 * c->slots : 256;
-        for (size_t i = 0; i < c->n_files; i++)
-                *slot_of(c, c->files[i].path) = (uint32_t)i + 1;
-        return 0;
-}
-
 /* The file of this path, made at its first use; NULL = no memory. */
 static struct ls_coverage_file *file_of(struct ls_coverage *c, const char *path)
 {
-        uint32_t *slot;
+        struct ls_coverage_path *known;
 
-        if (grow_slots(c))
-                return NULL;
-        slot = slot_of(c, path);
-        if (*slot)
-                return &c->files[*slot - 1];
+        HASH_FIND_STR(c->by_path, path, known);
+        if (known)
+                return &c->files[known->file];
         if (c->n_files == c->room) {
-                struct ls_coverage_file *bigger = reallocarray(c->files, 2 * c->room + 64, sizeof(*bigger));
+                struct ls_coverage_file *bigger =
+                        reallocarray(c->files, 2 * c->room + 64, sizeof(*bigger));
 
                 if (!bigger)
                         return NULL;
                 c->files = bigger;
                 c->room = 2 * c->room + 64;
         }
-        c->files[c->n_files] = (struct ls_coverage_file){ .path = strdup(path) };
-        if (!c->files[c->n_files].path)
+        known = calloc(1, sizeof(*known));
+        if (!known || !(known->path = strdup(path))) {
+                free(known);
                 return NULL;
-        *slot = (uint32_t)++c->n_files;
-        return &c->files[c->n_files - 1];
+        }
+        known->file = c->n_files;
+        HASH_ADD_KEYPTR(hh, c->by_path, known->path, strlen(path), known);
+        if (known->failed) {
+                free(known->path);
+                free(known);
+                return NULL;
+        }
+        c->files[c->n_files] = (struct ls_coverage_file){ .path = known->path };
+        return &c->files[c->n_files++];
 }
 
 static int add_arm(struct ls_coverage_file *f, const struct ls_coverage_arm *arm)
 {
         if ((f->n_arms & (f->n_arms - 1)) == 0) {
-                struct ls_coverage_arm *bigger = reallocarray(f->arms,
-                                                              f->n_arms ? 2 * f->n_arms : 1, sizeof(*bigger));
+                struct ls_coverage_arm *bigger =
+                        reallocarray(f->arms, f->n_arms ? 2 * f->n_arms : 1, sizeof(*bigger));
 
                 if (!bigger)
                         return -ENOMEM;
@@ -183,7 +172,8 @@ static int add_arm(struct ls_coverage_file *f, const struct ls_coverage_arm *arm
 static int add_line(struct ls_coverage_file *f, uint32_t line, uint64_t hits)
 {
         if ((f->n_lines & (f->n_lines - 1)) == 0) {
-                struct ls_coverage_line *bigger = reallocarray(f->lines, f->n_lines ? 2 * f->n_lines : 1, sizeof(*bigger));
+                struct ls_coverage_line *bigger =
+                        reallocarray(f->lines, f->n_lines ? 2 * f->n_lines : 1, sizeof(*bigger));
 
                 if (!bigger)
                         return -ENOMEM;
@@ -193,11 +183,13 @@ static int add_line(struct ls_coverage_file *f, uint32_t line, uint64_t hits)
         return 0;
 }
 
-static int add_function(struct ls_coverage_file *f, uint32_t line, struct ls_str name, uint64_t calls)
+static int add_function(struct ls_coverage_file *f, uint32_t line, struct ls_str name,
+                        uint64_t calls)
 {
         if ((f->n_functions & (f->n_functions - 1)) == 0) {
-                struct ls_coverage_function *bigger = reallocarray(f->functions, f->n_functions ? 2 * f->n_functions : 1,
-                                                                   sizeof(*bigger));
+                struct ls_coverage_function *bigger =
+                        reallocarray(f->functions, f->n_functions ? 2 * f->n_functions : 1,
+                                     sizeof(*bigger));
 
                 if (!bigger)
                         return -ENOMEM;
@@ -208,7 +200,8 @@ static int add_function(struct ls_coverage_file *f, uint32_t line, struct ls_str
 }
 
 /* The file of a source; NULL in *ret = it is none, or not wanted. */
-static int source_file(struct pass *s, uint32_t source, struct ls_coverage_file **ret, size_t *ret_none)
+static int source_file(struct pass *s, uint32_t source, struct ls_coverage_file **ret,
+                       size_t *ret_none)
 {
         const struct ls_source *src = &s->p->sources[source];
         const char *path;
@@ -238,7 +231,8 @@ static int add_functions(struct pass *s, struct ls_coverage_file **files, const 
                 struct ls_coverage_file *file = f->kind == LS_FUNC_LUA ? files[f->source] : NULL;
 
                 if (file && (s->has_calls[i] || hit[i]) && !(f->flags & LS_FUNCF_MAIN))
-                        r = add_function(file, f->first_line, f->name, s->has_calls[i] ? s->calls[i] : hit[i] > 1);
+                        r = add_function(file, f->first_line, f->name,
+                                         s->has_calls[i] ? s->calls[i] : hit[i] > 1);
         }
         return r;
 }
@@ -265,7 +259,9 @@ static int add_rows(struct pass *s)
                 if (!s->could[i])
                         continue;
                 hit[at->function] |= s->hits[i] ? 3 : 1;
-                f = p->functions[at->function].kind == LS_FUNC_LUA ? files[p->functions[at->function].source] : NULL;
+                f = p->functions[at->function].kind == LS_FUNC_LUA
+                            ? files[p->functions[at->function].source]
+                            : NULL;
                 if (f && at->line)
                         r = add_line(f, at->line, s->hits[i]);
         }
@@ -287,17 +283,20 @@ static int add_rows(struct pass *s)
  * more than what closes a block. */
 static int may_have_code(struct ls_str line)
 {
-        static const char *const closers[] = { "end", "else", "})", "}", ")", "end)", "end,", "},", "repeat", "do" };
+        static const char *const closers[] = { "end",  "else", "})", "}",      ")",
+                                               "end)", "end,", "},", "repeat", "do" };
         size_t from = 0, to = line.len;
 
         while (from < to && isspace((unsigned char)line.s[from]))
                 from++;
         while (to > from && isspace((unsigned char)line.s[to - 1]))
                 to--;
-        if (from == to || (to - from >= 2 && !strncmp(line.s + from, "--", 2)) || line.s[from] == '#')
+        if (from == to || (to - from >= 2 && !strncmp(line.s + from, "--", 2)) ||
+            line.s[from] == '#')
                 return 0;
         for (size_t i = 0; i < sizeof(closers) / sizeof(*closers); i++)
-                if (to - from == strlen(closers[i]) && !strncmp(line.s + from, closers[i], to - from))
+                if (to - from == strlen(closers[i]) &&
+                    !strncmp(line.s + from, closers[i], to - from))
                         return 0;
         return 1;
 }
@@ -318,7 +317,8 @@ static int says_more(struct ls_str name, struct ls_str known)
 /* "function NAME(", "NAME = function(": the name that stands in its line. */
 static void name_function(struct ls_coverage_function *f, struct ls_str line)
 {
-        const char *word = memmem(line.s, line.len, "function", 8), *end = line.s + line.len, *from, *to;
+        const char *word = memmem(line.s, line.len, "function", 8), *end = line.s + line.len, *from,
+                   *to;
 
         if (!word)
                 return;
@@ -329,7 +329,9 @@ static void name_function(struct ls_coverage_function *f, struct ls_str line)
         if (to == from) {
                 for (to = word; to > line.s && (to[-1] == ' ' || to[-1] == '='); to--)
                         ;
-                for (from = to; from > line.s && is_name(from[-1]) && memchr(to, '=', (size_t)(word - to)); from--)
+                for (from = to;
+                     from > line.s && is_name(from[-1]) && memchr(to, '=', (size_t)(word - to));
+                     from--)
                         ;
         }
         if (says_more((struct ls_str){ from, (uint32_t)(to - from) }, f->name))
@@ -450,7 +452,9 @@ static void settle(struct ls_coverage_file *f)
 static int read_text(struct pass *s, struct ls_coverage_file *f)
 {
         struct ls_report_options o = { 0 };
-        struct ls_source src[2] = { { .name = { "", 0 } }, { .name = { "@", 1 }, .path = { f->path, (uint32_t)strlen(f->path) } } };
+        struct ls_source src[2] = { { .name = { "", 0 } },
+                                    { .name = { "@", 1 },
+                                      .path = { f->path, (uint32_t)strlen(f->path) } } };
         struct ls_profile alone = { .sources = src, .n_sources = 2 };
         int r = ls_source_read(f->source ? s->p : &alone, f->source ? f->source : 1, &o, &f->text);
 
@@ -467,14 +471,17 @@ static int add_never_loaded(struct pass *s)
 
         for (unsigned i = 0; !r && i < s->n_include; i++) {
                 char real[PATH_MAX], *roots[] = { real, NULL };
-                FTS *walk = realpath(s->include[i], real) ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
+                FTS *walk = realpath(s->include[i], real)
+                                    ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL)
+                                    : NULL;
                 FTSENT *e;
 
                 while (walk && !r && (e = fts_read(walk))) {
                         size_t known = s->c->n_files;
                         struct ls_coverage_file *f;
 
-                        if (e->fts_info != FTS_F || e->fts_namelen < 5 || strcmp(e->fts_name + e->fts_namelen - 4, ".lua"))
+                        if (e->fts_info != FTS_F || e->fts_namelen < 5 ||
+                            strcmp(e->fts_name + e->fts_namelen - 4, ".lua"))
                                 continue;
                         f = file_of(s->c, e->fts_path);
                         r = f ? 0 : -ENOMEM;
@@ -491,7 +498,8 @@ static int add_never_loaded(struct pass *s)
 
 static int by_path(const void *a, const void *b)
 {
-        return strcmp(((const struct ls_coverage_file *)a)->path, ((const struct ls_coverage_file *)b)->path);
+        return strcmp(((const struct ls_coverage_file *)a)->path,
+                      ((const struct ls_coverage_file *)b)->path);
 }
 
 static void add_up(struct ls_coverage *c)
@@ -517,7 +525,8 @@ static void add_up(struct ls_coverage *c)
         }
 }
 
-int ls_coverage_new(struct ls_profile *p, const char *const *include, unsigned n, struct ls_coverage *ret)
+int ls_coverage_new(struct ls_profile *p, const char *const *include, unsigned n,
+                    struct ls_coverage *ret)
 {
         struct pass s = { .p = p, .include = include, .n_include = n, .c = ret };
         int r = -ENOMEM;
@@ -559,6 +568,8 @@ int ls_coverage_new(struct ls_profile *p, const char *const *include, unsigned n
 
 void ls_coverage_free(struct ls_coverage *c)
 {
+        struct ls_coverage_path *known, *next;
+
         for (size_t i = 0; i < c->n_files; i++) {
                 ls_source_done(&c->files[i].text);
                 free(c->files[i].path);
@@ -567,6 +578,9 @@ void ls_coverage_free(struct ls_coverage *c)
                 free(c->files[i].arms);
         }
         free(c->files);
-        free(c->by_path);
+        HASH_ITER(hh, c->by_path, known, next) {
+                HASH_DEL(c->by_path, known);
+                free(known);
+        }
         *c = (struct ls_coverage){ 0 };
 }

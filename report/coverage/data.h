@@ -38,8 +38,7 @@ struct ls_coverage_file {
 struct ls_coverage {
         struct ls_coverage_file *files; /* by path */
         size_t n_files, room;
-        uint32_t *by_path;              /* numbers of files, from 1: open addressing */
-        size_t slots;                   /* a power of two, more than twice n_files */
+        struct ls_coverage_path *by_path;       /* by the paths of the files; uthash's */
         size_t lines, lines_hit, functions, functions_hit, arms, arms_hit;
         size_t no_files;                /* chunks that came from no file: they are left out */
         int has_branches;               /* 1 = they were recorded */
@@ -49,7 +48,8 @@ struct ls_coverage {
 /* include: only files below these directories, or that match as patterns; those below that were
  * never loaded too. n of them, 0 = all files of the trace. Returns 0, -ENODATA: the trace has no
  * coverage, or -ENOMEM. */
-int ls_coverage_new(struct ls_profile *p, const char *const *include, unsigned n, struct ls_coverage *ret);
+int ls_coverage_new(struct ls_profile *p, const char *const *include, unsigned n,
+                    struct ls_coverage *ret);
 void ls_coverage_free(struct ls_coverage *c);
 
 #endif

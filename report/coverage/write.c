@@ -39,8 +39,10 @@ static void put_missing(FILE *out, const struct ls_coverage_file *f, size_t room
                 while (end < f->n_lines && !f->lines[end].hits)
                         end++;
                 n = f->lines[i].line == f->lines[end - 1].line
-                    ? snprintf(text, sizeof(text), "%s%u", used ? "," : "", f->lines[i].line)
-                    : snprintf(text, sizeof(text), "%s%u-%u", used ? "," : "", f->lines[i].line, f->lines[end - 1].line);
+                            ? snprintf(text, sizeof(text), "%s%u", used ? "," : "",
+                                       f->lines[i].line)
+                            : snprintf(text, sizeof(text), "%s%u-%u", used ? "," : "",
+                                       f->lines[i].line, f->lines[end - 1].line);
                 if (room && used + (size_t)n + 4 > room) {
                         fputs(",...", out);
                         return;
@@ -57,9 +59,11 @@ static void put_branches(FILE *out, int has, size_t hit, size_t all)
                 fprintf(out, "%7.2f%% %6zu/%-6zu ", ls_coverage_percent(hit, all), hit, all);
 }
 
-static void put_row(FILE *out, size_t lines_hit, size_t lines, size_t functions_hit, size_t functions)
+static void put_row(FILE *out, size_t lines_hit, size_t lines, size_t functions_hit,
+                    size_t functions)
 {
-        fprintf(out, "%7.2f%% %6zu/%-6zu %7.2f%% %5zu/%-5zu ", ls_coverage_percent(lines_hit, lines), lines_hit, lines,
+        fprintf(out, "%7.2f%% %6zu/%-6zu %7.2f%% %5zu/%-5zu ",
+                ls_coverage_percent(lines_hit, lines), lines_hit, lines,
                 ls_coverage_percent(functions_hit, functions), functions_hit, functions);
 }
 
@@ -82,7 +86,8 @@ void ls_coverage_text(FILE *out, const struct ls_coverage *c, unsigned width)
 
                 put_row(out, f->lines_hit, f->n_lines, f->functions_hit, f->n_functions);
                 put_branches(out, c->has_branches, f->arms_hit, f->n_arms);
-                fprintf(out, "%-*s  ", f->lines_hit < f->n_lines || f->never ? (int)longest : 0, path ? path : "");
+                fprintf(out, "%-*s  ", f->lines_hit < f->n_lines || f->never ? (int)longest : 0,
+                        path ? path : "");
                 if (f->never)
                         fputs("never loaded", out);
                 else
@@ -250,14 +255,16 @@ static void put_class(FILE *out, const struct ls_coverage_file *f)
         fputs(">\n          <methods>\n", out);
         for (size_t k = 0; k < f->n_functions; k++) {
                 struct ls_str word = f->functions[k].name;
-                char *function = ls_visible(word.len ? word.s : "function", word.len ? word.len : 8);
+                char *function =
+                        ls_visible(word.len ? word.s : "function", word.len ? word.len : 8);
 
                 fputs("            <method name=\"", out);
                 ls_coverage_xml(out, function ? function : "");
                 fputs("\" signature=\"\" ", out);
                 put_rates(out, f->functions[k].calls != 0, 1, 0, 0);
                 fputs(">\n              <lines>\n", out);
-                put_xml_line(out, "                ", f->functions[k].first_line, f->functions[k].calls);
+                put_xml_line(out, "                ", f->functions[k].first_line,
+                             f->functions[k].calls);
                 fputs(" branch=\"false\"/>\n              </lines>\n            </method>\n", out);
                 free(function);
         }
@@ -276,11 +283,15 @@ void ls_coverage_cobertura(FILE *out, const struct ls_coverage *c)
         char here[4096];
 
         fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-              "<!DOCTYPE coverage SYSTEM \"http://cobertura.sourceforge.net/xml/coverage-04.dtd\">\n<coverage ", out);
+              "<!DOCTYPE coverage SYSTEM "
+              "\"http://cobertura.sourceforge.net/xml/coverage-04.dtd\">\n<coverage ",
+              out);
         put_rates(out, c->lines_hit, c->lines, c->arms_hit, c->arms);
-        fprintf(out, " lines-covered=\"%zu\" lines-valid=\"%zu\" branches-covered=\"%zu\" branches-valid=\"%zu\" "
-                "version=\"luasample " LS_VERSION "\" timestamp=\"0\">\n  <sources>\n    <source>", c->lines_hit, c->lines,
-                c->arms_hit, c->arms);
+        fprintf(out,
+                " lines-covered=\"%zu\" lines-valid=\"%zu\" branches-covered=\"%zu\" "
+                "branches-valid=\"%zu\" "
+                "version=\"luasample " LS_VERSION "\" timestamp=\"0\">\n  <sources>\n    <source>",
+                c->lines_hit, c->lines, c->arms_hit, c->arms);
         ls_coverage_xml(out, getcwd(here, sizeof(here)) ? here : "/");
         fputs("</source>\n  </sources>\n  <packages>\n    <package name=\"\" ", out);
         put_rates(out, c->lines_hit, c->lines, c->arms_hit, c->arms);

@@ -28,7 +28,9 @@ static void put_runs(const struct ls_diff *d, struct ls_js *g, int side)
                 ls_js_key_u64(g, "ticks", run->aggregate->ticks);
                 ls_js_key_u64(g, "samples", run->aggregate->samples);
                 ls_js_key_share(g, "effective_samples", run->aggregate->effective);
-                ls_js_key_share(g, "seconds", (double)run->aggregate->ticks * (double)run->profile->interval_ns / 1e9);
+                ls_js_key_share(g, "seconds",
+                                (double)run->aggregate->ticks * (double)run->profile->interval_ns /
+                                        1e9);
                 ls_js_close(g, '}');
         }
         ls_js_close(g, ']');
@@ -141,7 +143,8 @@ int ls_diff_csv(const struct ls_diff *d, FILE *out)
                 fprintf(out, ",%.6f,%.6f,%.6f,", row->before, row->after, row->after - row->before);
                 if (row->before > 0)
                         fprintf(out, "%.6f", row->after / row->before);
-                fprintf(out, ",%.6f,%.6f,%.6f,%d\r\n", row->growth / 100, row->p, row->q, row->significant);
+                fprintf(out, ",%.6f,%.6f,%.6f,%d\r\n", row->growth / 100, row->p, row->q,
+                        row->significant);
         }
         return 0;
 }

@@ -24,28 +24,46 @@ static struct {
 
 static const struct poptOption options[] = {
         { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole") },
-        { "by", 0, TEXT(by, "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|coroutine|"
+        { "by", 0,
+          TEXT(by,
+               "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|"
+               "coroutine|"
                "jit-trace|label",
-                        "compare by this (function)") },
+               "compare by this (function)") },
         { "total", 0, FLAG(total, "compare functions with what they call, not just themselves") },
         { "tree", 0, FLAG(tree, "compare call paths: one call tree of all recordings") },
         { "inverse", 0, FLAG(inverse, "with --tree: callees as roots") },
-        { "normalize", 0, TEXT(normalize, "share|time|none",
-                               "compare shares of the samples, seconds of a run, or ticks (share)") },
-        { "test", 0, TEXT(test, "auto|counts|welch|mann-whitney",
-                          "how chance is told apart (auto: counts of samples; welch with two runs or more on each side)") },
-        { "alpha", 0, TEXT(alpha, "PERCENT", "rate of false discoveries among the marked rows (5%)") },
-        { "fail-above", 0, TEXT(fail_above, "PERCENT",
-                                "exit with 1 when a row grew, not by chance, by more than this much of the whole") },
+        { "normalize", 0,
+          TEXT(normalize, "share|time|none",
+               "compare shares of the samples, seconds of a run, or ticks (share)") },
+        { "test", 0,
+          TEXT(test, "auto|counts|welch|mann-whitney",
+               "how chance is told apart (auto: counts of samples; welch with two runs or more on "
+               "each side)") },
+        { "alpha", 0,
+          TEXT(alpha, "PERCENT", "rate of false discoveries among the marked rows (5%)") },
+        { "fail-above", 0,
+          TEXT(fail_above, "PERCENT",
+               "exit with 1 when a row grew, not by chance, by more than this much of the whole") },
         { "format", 0, TEXT(format, "text|markdown|json|csv", "how to write it (text)") },
         { "json", 0, FLAG(json, "the same as --format json") },
-        { "html", 0, FLAG(html, "a page for the browser, with a flame graph in red and blue: --html -o diff.html") },
-        { "min", 0, TEXT(min, "PERCENT", "hide rows with less on both sides that may be chance (1%; 0 with json and csv)") },
+        { "html", 0,
+          FLAG(html,
+               "a page for the browser, with a flame graph in red and blue: --html -o diff.html") },
+        { "min", 0,
+          TEXT(min, "PERCENT",
+               "hide rows with less on both sides that may be chance (1%; 0 with json and csv)") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
-        { "before", 0, TEXT(before, "TIME", "with --service: compare with the same time so long before, such as 24h") },
-        { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_range_option_table, 0, NULL, NULL },
-        { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL },
-        { "color", 0, TEXT(color, "auto|always|never", "colour (auto: on a terminal, unless NO_COLOR is set)") },
+        { "before", 0,
+          TEXT(before, "TIME",
+               "with --service: compare with the same time so long before, such as 24h") },
+        { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_range_option_table, 0, NULL,
+          NULL },
+        { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL,
+          NULL },
+        { "color", 0,
+          TEXT(color, "auto|always|never",
+               "colour (auto: on a terminal, unless NO_COLOR is set)") },
         { "no-pager", 0, FLAG(no_pager, "no pager") },
         POPT_TABLEEND
 };
@@ -90,7 +108,8 @@ static int read_values(struct ls_diff_options *o)
         if (o->o.want.events.n && !ls_events_time(&o->o.want.events) && !raw.normalize)
                 o->norm = LS_NORM_NONE;
         o->alpha = alpha / 100;
-        o->total = raw.total || (ls_events_wait(&o->o.want.events) && o->o.by[0]->is_frame && !raw.tree && !raw.html);
+        o->total = raw.total || (ls_events_wait(&o->o.want.events) && o->o.by[0]->is_frame &&
+                                 !raw.tree && !raw.html);
         o->html = raw.html;
         o->o.tree = raw.tree;
         o->o.inverse = raw.inverse;
@@ -109,29 +128,36 @@ static int settle(const struct ls_diff_options *o)
                 wrong = "--by takes one level here";
         else if (o->o.want.events.n > 1)
                 wrong = "--event: one event at a time here";
-        else if (o->o.want.events.n && !ls_events_time(&o->o.want.events) && (o->norm == LS_NORM_TIME || o->html))
-                wrong = o->html ? "--event: counts and memory have no time, which the page shows" : "--event: counts and memory are no time: leave --normalize out";
+        else if (o->o.want.events.n && !ls_events_time(&o->o.want.events) &&
+                 (o->norm == LS_NORM_TIME || o->html))
+                wrong = o->html ? "--event: counts and memory have no time, which the page shows"
+                                : "--event: counts and memory are no time: leave --normalize out";
         else if ((o->total || o->o.tree) && !o->o.by[0]->is_frame)
-                wrong = "--total and --tree follow calls: give --by one of function, module-function, line or module";
+                wrong = "--total and --tree follow calls: give --by one of function, "
+                        "module-function, line or module";
         else if (o->total && o->o.tree)
                 wrong = "--tree shows what functions have with what they call: leave --total out";
         else if (o->o.inverse && !o->o.tree)
                 wrong = "--inverse goes with --tree";
         else if (o->html && (raw.format || raw.json || raw.by || o->total || o->o.tree))
-                wrong = "--html excludes --format, --by, --total and --tree: the page has all of it";
+                wrong = "--html excludes --format, --by, --total and --tree: the page has all of "
+                        "it";
         else if (o->html && (!o->o.output || !strcmp(o->o.output, "-")) && isatty(STDOUT_FILENO))
-                wrong = "--html writes a page, and stdout is a terminal: name a file, such as -o diff.html";
+                wrong = "--html writes a page, and stdout is a terminal: name a file, such as -o "
+                        "diff.html";
         else if (o->fail_above >= 0 && o->o.tree)
                 wrong = "--fail-above judges rows that stand for themselves: leave --tree out";
         else if (o->test > LS_TEST_COUNTS && (o->n_files[0] < 2 || o->n_files[1] < 2))
-                wrong = "this --test compares runs: give two recordings or more on each side, 'A1 A2 -- B1 B2'";
+                wrong = "this --test compares runs: give two recordings or more on each side, 'A1 "
+                        "A2 -- B1 B2'";
         if (wrong)
                 ls_error("diff: %s", wrong);
         return wrong ? -EINVAL : 0;
 }
 
 /* "A B", or "A1 A2 ... -- B1 B2 ...": after is what follows "--", NULL without one. */
-static int read_files(struct ls_diff_options *o, poptContext ctx, const char **after, unsigned n_after)
+static int read_files(struct ls_diff_options *o, poptContext ctx, const char **after,
+                      unsigned n_after)
 {
         const char **files = poptGetArgs(ctx);
         unsigned n = 0;
@@ -143,8 +169,11 @@ static int read_files(struct ls_diff_options *o, poptContext ctx, const char **a
                 n = n_after = 1;
         }
         if (n < 1 || n_after < 1) {
-                ls_error(n > 2 ? "diff: which of the %u recordings are of which side? Give 'A1 A2 ... -- B1 B2 ...'"
-                               : "diff: give two recordings, 'A B', or several of each side, 'A1 A2 ... -- B1 B2 ...'", n);
+                ls_error(n > 2 ? "diff: which of the %u recordings are of which side? Give 'A1 A2 "
+                                 "... -- B1 B2 ...'"
+                               : "diff: give two recordings, 'A B', or several of each side, 'A1 "
+                                 "A2 ... -- B1 B2 ...'",
+                         n);
                 return -EINVAL;
         }
         o->files[0] = calloc(n, sizeof(*o->files[0]));
@@ -167,12 +196,14 @@ static int read_ranges(struct ls_diff_options *o, poptContext ctx, int has_after
         int status;
 
         if (!raw.before || has_after || poptPeekArg(ctx)) {
-                ls_error(raw.before ? "diff: recordings and --service exclude each other" :
-                                      "diff: --service: give --before TIME, such as 24h: what is compared with");
+                ls_error(raw.before ? "diff: recordings and --service exclude each other"
+                                    : "diff: --service: give --before TIME, such as 24h: what is "
+                                      "compared with");
                 return LS_EXIT_USAGE;
         }
         if (o->o.want.from.kind != LS_BOUND_OPEN || o->o.want.to.kind != LS_BOUND_OPEN) {
-                ls_error("diff: --time is for files; --since and --until say which time of the store");
+                ls_error("diff: --time is for files; --since and --until say which time of the "
+                         "store");
                 return LS_EXIT_USAGE;
         }
         status = ls_range_open("diff", raw.before, &names[LS_BEFORE]);
@@ -246,7 +277,8 @@ static int count_changed(struct ls_diff *d)
                 const struct ls_grouping *g = d->runs[k].grouping;
 
                 for (uint32_t i = 0; i < g->n_groups; i++) {
-                        uint32_t source = g->key->source ? g->key->source(g, i) : 0, at = d->runs[k].source_of[source];
+                        uint32_t source = g->key->source ? g->key->source(g, i) : 0,
+                                 at = d->runs[k].source_of[source];
 
                         if (!source || !d->changed[at] || seen[at])
                                 continue;
@@ -295,8 +327,8 @@ static void say_growth(const struct ls_diff *d, const struct ls_diff_row *row, c
 
         ls_diff_value(d, row->before, 0, before, sizeof(before));
         ls_diff_value(d, row->after, 0, after, sizeof(after));
-        ls_error("diff: %s grew from %s to %s, by %.2f%% of the whole: above --fail-above %g%%", name, before, after,
-                 row->growth, d->o->fail_above);
+        ls_error("diff: %s grew from %s to %s, by %.2f%% of the whole: above --fail-above %g%%",
+                 name, before, after, row->growth, d->o->fail_above);
 }
 
 /* The exit status that --fail-above asks for. Rows are sorted by size: all that count are said, up
@@ -338,9 +370,11 @@ static int run_diff(struct ls_diff *d)
                 ls_error("diff: %s", strerror(-r));
                 return LS_EXIT_FAIL;
         }
-        r = ls_output_open(&out, o->output, o->color, !o->no_pager && d->o->format == LS_DIFF_TEXT && !d->o->html);
+        r = ls_output_open(&out, o->output, o->color,
+                           !o->no_pager && d->o->format == LS_DIFF_TEXT && !d->o->html);
         if (r) {
-                ls_error("diff: cannot write %s: %s", o->output ? o->output : "stdout", strerror(-r));
+                ls_error("diff: cannot write %s: %s", o->output ? o->output : "stdout",
+                         strerror(-r));
                 return LS_EXIT_FAIL;
         }
         r = write_diff(d, &out);

@@ -109,8 +109,9 @@ int ls_diff_functions(struct ls_diff *d);
 /* lines.c: maps the lines of changed sources whose texts can all be had. Returns 0 or -ENOMEM. */
 int ls_diff_lines(struct ls_diff *d);
 void ls_diff_lines_done(struct ls_diff_run *run);
-/* Where the lines of one text are in another: ret[n1], 0 = nowhere. Returns 0 or -ENOMEM. */
-int ls_lines_map(const struct ls_str *a, uint32_t n1, const struct ls_str *b, uint32_t n2, uint32_t *ret);
+/* Finds the lines of one text in another: ret[n1], 0 = nowhere. Returns 0 or -ENOMEM. */
+int ls_lines_map(const struct ls_str *a, uint32_t n1, const struct ls_str *b, uint32_t n2,
+                 uint32_t *ret);
 
 /* match.c: one thing of one recording. */
 #define LS_DIFF_PASSES 6

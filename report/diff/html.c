@@ -24,11 +24,13 @@ static int open_merged(const struct ls_diff *d, int side, struct ls_profile **re
 
         for (unsigned k = 0; !r && k < d->n_runs; k++)
                 if (d->runs[k].side == side)
-                        in[n++] = (struct ls_merge_input){ .profile = d->runs[k].profile, .name = d->runs[k].path };
+                        in[n++] = (struct ls_merge_input){ .profile = d->runs[k].profile,
+                                                           .name = d->runs[k].path };
         if (!r)
                 r = ls_merge_plan(in, n, &interval_ns, &a, &b);
         if (r == -EDOM)
-                ls_error("diff: %s and %s have ticks of different length: give one recording of each side with --html",
+                ls_error("diff: %s and %s have ticks of different length: give one recording of "
+                         "each side with --html",
                          in[a].name, in[b].name);
         if (!r)
                 r = ls_merge_write(fd, in, n, interval_ns, NULL);
@@ -40,7 +42,7 @@ static int open_merged(const struct ls_diff *d, int side, struct ls_profile **re
         return r;
 }
 
-/* What the page shows of a side: the recording, or a joint one of its own. */
+/* Recording that the page shows of a side: the recording, or a joint one of its own. */
 struct page_side {
         struct ls_diff_run own;         /* not used when the side has one recording */
         const struct ls_diff_run *run;
@@ -64,8 +66,12 @@ static int side_init(struct page_side *s, const struct ls_diff *d, int side, FIL
                         r = ls_diff_load(&s->own, &d->o->o);
                 s->run = &s->own;
         }
-        s->report = (struct ls_report){ .o = &d->o->o, .profile = s->run->profile, .labels = s->run->labels,
-                                        .filter = &s->run->filter, .aggregate = s->run->aggregate, .out = out };
+        s->report = (struct ls_report){ .o = &d->o->o,
+                                        .profile = s->run->profile,
+                                        .labels = s->run->labels,
+                                        .filter = &s->run->filter,
+                                        .aggregate = s->run->aggregate,
+                                        .out = out };
         return r ? r : s->title ? 0 : -ENOMEM;
 }
 
@@ -76,12 +82,16 @@ static void side_done(struct page_side *s)
 }
 
 /* The later one's function for each of the earlier one's, 0 = it has none. */
-static int match_functions(const struct page_side *before, const struct page_side *after, uint32_t **ret)
+static int match_functions(const struct page_side *before, const struct page_side *after,
+                           uint32_t **ret)
 {
-        struct ls_diff_run runs[2] = { { .profile = before->run->profile, .labels = before->run->labels },
-                                       { .profile = after->run->profile, .labels = after->run->labels } };
+        struct ls_diff_run runs[2] = {
+                { .profile = before->run->profile, .labels = before->run->labels },
+                { .profile = after->run->profile, .labels = after->run->labels }
+        };
         struct ls_diff two = { .runs = runs, .n_runs = 2 };
-        uint32_t n = runs[0].profile->n_functions, *same = calloc((size_t)n + 1, sizeof(*same)), *later = NULL;
+        uint32_t n = runs[0].profile->n_functions, *same = calloc((size_t)n + 1, sizeof(*same)),
+                 *later = NULL;
         int r = same ? ls_diff_functions(&two) : -ENOMEM;
 
         if (!r) {
@@ -113,8 +123,11 @@ int ls_diff_html(const struct ls_diff *d, FILE *out)
         if (!r)
                 r = match_functions(&before, &after, &same);
         if (!r)
-                r = ls_page_write(&(struct ls_page){ .report = &after.report, .base = &before.report, .same_function = same,
-                                                     .title = after.title, .base_title = before.title });
+                r = ls_page_write(&(struct ls_page){ .report = &after.report,
+                                                     .base = &before.report,
+                                                     .same_function = same,
+                                                     .title = after.title,
+                                                     .base_title = before.title });
         free(same);
         side_done(&before);
         side_done(&after);

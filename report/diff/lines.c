@@ -27,7 +27,8 @@ static int equal(struct ls_str a, struct ls_str b)
 }
 
 /* Lines that are there once in each text. to[n1]: the place in b plus 1, 0 = none. */
-static int pair_unique(const struct ls_str *a, uint32_t n1, const struct ls_str *b, uint32_t n2, uint32_t *to)
+static int pair_unique(const struct ls_str *a, uint32_t n1, const struct ls_str *b, uint32_t n2,
+                       uint32_t *to)
 {
         size_t n = (size_t)n1 + n2;
         struct line *lines = calloc(n + 1, sizeof(*lines));
@@ -53,7 +54,8 @@ static int pair_unique(const struct ls_str *a, uint32_t n1, const struct ls_str 
  * sequence. */
 static int keep_rising(uint32_t *to, uint32_t n)
 {
-        uint32_t *tails = calloc((size_t)n + 1, sizeof(*tails)), *before = calloc((size_t)n + 1, sizeof(*before)), len = 0;
+        uint32_t *tails = calloc((size_t)n + 1, sizeof(*tails)),
+                 *before = calloc((size_t)n + 1, sizeof(*before)), len = 0;
 
         if (!tails || !before) {
                 free(tails);
@@ -89,10 +91,10 @@ static int keep_rising(uint32_t *to, uint32_t n)
         return 0;
 }
 
-/* What lies between two lines that are paired: equal lines next to them, then, when as many are
+/* Pairs lines between two that are paired: equal lines next to them, then, when as many are
  * left on both sides, each with its neighbour: lines that were edited. [a1, a2) and [b1, b2). */
-static void fill_gap(const struct ls_str *a, uint32_t a1, uint32_t a2, const struct ls_str *b, uint32_t b1, uint32_t b2,
-                     uint32_t *to)
+static void fill_gap(const struct ls_str *a, uint32_t a1, uint32_t a2, const struct ls_str *b,
+                     uint32_t b1, uint32_t b2, uint32_t *to)
 {
         while (a1 < a2 && b1 < b2 && equal(a[a1], b[b1]))
                 to[a1++] = ++b1;
@@ -104,7 +106,8 @@ static void fill_gap(const struct ls_str *a, uint32_t a1, uint32_t a2, const str
                 to[a1++] = ++b1;
 }
 
-int ls_lines_map(const struct ls_str *a, uint32_t n1, const struct ls_str *b, uint32_t n2, uint32_t *ret)
+int ls_lines_map(const struct ls_str *a, uint32_t n1, const struct ls_str *b, uint32_t n2,
+                 uint32_t *ret)
 {
         uint32_t a1 = 0, b1 = 0;
         int r;
@@ -124,8 +127,8 @@ int ls_lines_map(const struct ls_str *a, uint32_t n1, const struct ls_str *b, ui
 }
 
 /* The text as it was recorded; not that of a file that has changed since. */
-static int read_text(const struct ls_diff *d, const struct ls_diff_run *run, uint32_t source, struct ls_source_text *ret,
-                     int *ret_ok)
+static int read_text(const struct ls_diff *d, const struct ls_diff_run *run, uint32_t source,
+                     struct ls_source_text *ret, int *ret_ok)
 {
         int r;
 
@@ -138,8 +141,8 @@ static int read_text(const struct ls_diff *d, const struct ls_diff_run *run, uin
         return r;
 }
 
-static int map_run(const struct ls_diff *d, struct ls_diff_run *run, uint32_t source, const struct ls_source_text *last,
-                   int *ret_ok)
+static int map_run(const struct ls_diff *d, struct ls_diff_run *run, uint32_t source,
+                   const struct ls_source_text *last, int *ret_ok)
 {
         struct ls_line_map *map = &run->lines[source];
         struct ls_source_text text;
@@ -150,14 +153,16 @@ static int map_run(const struct ls_diff *d, struct ls_diff_run *run, uint32_t so
         if (*ret_ok) {
                 map->n = text.n_lines;
                 map->to = calloc((size_t)map->n + 1, sizeof(*map->to));
-                r = map->to ? ls_lines_map(text.lines, text.n_lines, last->lines, last->n_lines, map->to) : -ENOMEM;
+                r = map->to ? ls_lines_map(text.lines, text.n_lines, last->lines, last->n_lines,
+                                           map->to)
+                            : -ENOMEM;
         }
         ls_source_done(&text);
         return r;
 }
 
-/* All recordings' texts of one source, or none. sources: those of each run by shared number; 0 = it
- * has none. */
+/* Maps all recordings' texts of one source, or none. sources: those of each run by shared number; 0
+ * = it has none. */
 static int map_source(struct ls_diff *d, uint32_t *const *sources, uint32_t shared)
 {
         struct ls_source_text last;

@@ -1,5 +1,5 @@
-/* Which things of several recordings are the same: by keys, the surest first, as long as both have
- * some left. Called by names.c. */
+/* Matching of things of several recordings that are the same: by keys, the surest first, as long as
+ * both have some left. Called by names.c. */
 #include "report/diff/diff.h"
 
 #define XXH_INLINE_ALL
@@ -43,14 +43,16 @@ static int by_key(const void *x, const void *y)
 #define NOT_YET UINT32_MAX
 
 /* Pairs the old and the new ones of a run of candidates with one key. */
-static void pair(const struct candidate *c, size_t n, enum ls_match_rule rule, uint8_t *taken, uint32_t *numbers)
+static void pair(const struct candidate *c, size_t n, enum ls_match_rule rule, uint8_t *taken,
+                 uint32_t *numbers)
 {
         size_t old = 0, fresh;
 
         while (old < n && !c[old].is_new)
                 old++;
         fresh = n - old;
-        if ((rule == LS_MATCH_EQUAL && old != fresh) || (rule == LS_MATCH_ONE && (old != 1 || fresh != 1)))
+        if ((rule == LS_MATCH_EQUAL && old != fresh) ||
+            (rule == LS_MATCH_ONE && (old != 1 || fresh != 1)))
                 return;
         for (size_t i = 0; i < old && i < fresh; i++) {
                 taken[c[i].at] = 1;
@@ -58,14 +60,16 @@ static void pair(const struct candidate *c, size_t n, enum ls_match_rule rule, u
         }
 }
 
-static void match_pass(const struct ls_match *m, const struct ls_match_item *items, uint32_t n, unsigned pass,
-                       enum ls_match_rule rule, struct candidate *c, uint8_t *taken, uint32_t *numbers)
+static void match_pass(const struct ls_match *m, const struct ls_match_item *items, uint32_t n,
+                       unsigned pass, enum ls_match_rule rule, struct candidate *c, uint8_t *taken,
+                       uint32_t *numbers)
 {
         size_t used = 0;
 
         for (uint32_t i = 0; i < m->n; i++)
                 if (!taken[i] && m->all[i].keys[pass])
-                        c[used++] = (struct candidate){ m->all[i].keys[pass], m->all[i].order, 0, i };
+                        c[used++] =
+                                (struct candidate){ m->all[i].keys[pass], m->all[i].order, 0, i };
         if (!used)
                 return;
         for (uint32_t i = 0; i < n; i++)

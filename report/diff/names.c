@@ -1,7 +1,7 @@
-/* What is the same in all recordings of a diff. Numbers are given in three steps: sources, then
- * functions, which are known by their source, then groups of --by, which are known by both. A
- * function keeps its number through edits of its file: it is known by its text and place, else by
- * name and source, else by its bytecode. Called by diff.c. */
+/* Numbers for what is the same in all recordings of a diff. Numbers are given in three steps:
+ * sources, then functions, which are known by their source, then groups of --by, which are known by
+ * both. A function keeps its number through edits of its file: it is known by its text and place,
+ * else by name and source, else by its bytecode. Called by diff.c. */
 #include "report/diff/diff.h"
 #include "report/view/view.h"
 #include "formats/escape.h"
@@ -25,7 +25,8 @@ static struct ls_str last_part(struct ls_str path)
 {
         const char *slash = path.len ? memrchr(path.s, '/', path.len) : NULL;
 
-        return slash ? (struct ls_str){ slash + 1, path.len - (uint32_t)(slash + 1 - path.s) } : path;
+        return slash ? (struct ls_str){ slash + 1, path.len - (uint32_t)(slash + 1 - path.s) }
+                     : path;
 }
 
 static struct ls_match_item source_item(const struct ls_diff_run *run, uint32_t i)
@@ -46,10 +47,12 @@ static struct ls_match_item source_item(const struct ls_diff_run *run, uint32_t 
 
 /* A Lua function by its text, its name in its source, its code in its source, its name and code
  * anywhere, its place among those of its source that have neither name nor code in common. */
-static void lua_keys(const struct ls_diff_run *run, const struct ls_function *f, struct ls_match_item *item)
+static void lua_keys(const struct ls_diff_run *run, const struct ls_function *f,
+                     struct ls_match_item *item)
 {
         const struct ls_source *s = &run->profile->sources[f->source];
-        uint64_t source = key_of('s', run->source_of[f->source]), lines = (uint64_t)f->first_line << 32 | f->last_line;
+        uint64_t source = key_of('s', run->source_of[f->source]),
+                 lines = (uint64_t)f->first_line << 32 | f->last_line;
         int main_chunk = f->flags & LS_FUNCF_MAIN, named = f->name.len && !main_chunk;
 
         item->order = lines;
@@ -58,7 +61,10 @@ static void lua_keys(const struct ls_diff_run *run, const struct ls_function *f,
                 return;
         }
         if (s->text_hash)
-                item->keys[0] = ls_match_key_u64(ls_match_key_u64(ls_match_key_u64(source, s->text_hash), lines), f->hash);
+                item->keys[0] =
+                        ls_match_key_u64(ls_match_key_u64(ls_match_key_u64(source, s->text_hash),
+                                                          lines),
+                                         f->hash);
         if (named) {
                 uint64_t name = ls_match_key(source, f->name.s, f->name.len);
 
@@ -93,7 +99,8 @@ static struct ls_match_item function_item(const struct ls_diff_run *run, uint32_
         else if (f->name.len)
                 item.keys[0] = ls_match_key(file, f->name.s, f->name.len);
         else if (m->build_id.len)
-                item.keys[0] = ls_match_key_u64(ls_match_key(file, m->build_id.s, m->build_id.len), f->offset);
+                item.keys[0] = ls_match_key_u64(ls_match_key(file, m->build_id.s, m->build_id.len),
+                                                f->offset);
         if (f->kind == LS_FUNC_C || f->kind == LS_FUNC_NATIVE)
                 item.keys[1] = f->name.len ? ls_match_key_u64(key_str('n', f->name), f->kind)
                                            : ls_match_key_u64(file, f->offset);
@@ -104,13 +111,15 @@ typedef struct ls_match_item (*item_fn)(const struct ls_diff_run *run, uint32_t 
 
 /* Numbers things 1 .. n - 1 of each run; 0 stays 0. ret: where the run keeps them. */
 static int number(struct ls_diff *d, item_fn make, const enum ls_match_rule rules[LS_DIFF_PASSES],
-                  uint32_t (*count)(const struct ls_profile *), uint32_t **(*ret)(struct ls_diff_run *), uint32_t *ret_n)
+                  uint32_t (*count)(const struct ls_profile *),
+                  uint32_t **(*ret)(struct ls_diff_run *), uint32_t *ret_n)
 {
         struct ls_match m = { .first = 1 };
         int r = 0;
 
         for (unsigned k = 0; !r && k < d->n_runs; k++) {
-                uint32_t n = count(d->runs[k].profile), *numbers = calloc((size_t)n + 1, sizeof(*numbers));
+                uint32_t n = count(d->runs[k].profile),
+                         *numbers = calloc((size_t)n + 1, sizeof(*numbers));
                 struct ls_match_item *items = calloc((size_t)n + 1, sizeof(*items));
 
                 *ret(&d->runs[k]) = numbers;
@@ -177,15 +186,19 @@ static const struct ls_location *location_of(const struct ls_diff_run *run, uint
 
 static struct ls_match_item item_function(const struct ls_diff_run *run, uint32_t group)
 {
-        return (struct ls_match_item){ .keys = { key_of('f', run->function_of[location_of(run, group)->function]) } };
+        return (struct ls_match_item){
+                .keys = { key_of('f', run->function_of[location_of(run, group)->function]) }
+        };
 }
 
 /* A line of an unchanged text is its number; one of a mapped text, its number in the last one, or
  * one of no other text. Else it is counted from where its function begins. */
-static uint64_t line_key(const struct ls_diff *d, const struct ls_diff_run *run, const struct ls_location *l)
+static uint64_t line_key(const struct ls_diff *d, const struct ls_diff_run *run,
+                         const struct ls_location *l)
 {
         const struct ls_function *f = &run->profile->functions[l->function];
-        uint64_t function = key_of('f', run->function_of[l->function]), source = key_of('l', run->source_of[f->source]);
+        uint64_t function = key_of('f', run->function_of[l->function]),
+                 source = key_of('l', run->source_of[f->source]);
         const struct ls_line_map *map = run->lines ? &run->lines[f->source] : NULL;
 
         if (f->kind != LS_FUNC_LUA)
@@ -196,7 +209,9 @@ static uint64_t line_key(const struct ls_diff *d, const struct ls_diff_run *run,
                 return ls_match_key_u64(source, l->line);
         if (l->line <= map->n && map->to[l->line - 1])
                 return ls_match_key_u64(source, map->to[l->line - 1]);
-        return ls_match_key_u64(ls_match_key_u64(source, run->profile->sources[f->source].text_hash), l->line);
+        return ls_match_key_u64(ls_match_key_u64(source,
+                                                 run->profile->sources[f->source].text_hash),
+                                l->line);
 }
 
 static struct ls_match_item item_module(const struct ls_diff_run *run, uint32_t group)
@@ -208,9 +223,12 @@ static struct ls_match_item item_module(const struct ls_diff_run *run, uint32_t 
         if (f->kind == LS_FUNC_LUA)
                 key = key_of('s', run->source_of[f->source]);
         else if (f->kind == LS_FUNC_C || f->kind == LS_FUNC_NATIVE)
-                key = ls_match_key_u64(key_str('m', last_part(run->profile->mappings[f->mapping].path)), f->kind);
+                key = ls_match_key_u64(key_str('m',
+                                               last_part(run->profile->mappings[f->mapping].path)),
+                                       f->kind);
         else
-                key = f->kind == LS_FUNC_BUILTIN ? key_of('b', 0) : key_of('f', run->function_of[function]);
+                key = f->kind == LS_FUNC_BUILTIN ? key_of('b', 0)
+                                                 : key_of('f', run->function_of[function]);
         return (struct ls_match_item){ .keys = { key } };
 }
 
@@ -219,22 +237,28 @@ static struct ls_match_item item_thread(const struct ls_diff_run *run, uint32_t 
 {
         const struct ls_thread *t = &run->profile->threads[run->grouping->sample_of[group]];
 
-        return (struct ls_match_item){ .keys = { group ? key_str('t', t->name) : key_of('0', 0) }, .order = t->tid };
+        return (struct ls_match_item){ .keys = { group ? key_str('t', t->name) : key_of('0', 0) },
+                                       .order = t->tid };
 }
 
 static struct ls_match_item item_vm(const struct ls_diff_run *run, uint32_t group)
 {
         const struct ls_vm *vm = &run->profile->vms[run->grouping->sample_of[group]];
 
-        return (struct ls_match_item){ .keys = { group ? key_of('V', vm->number) : key_of('0', 0) }, .order = vm->process };
+        return (struct ls_match_item){ .keys = { group ? key_of('V', vm->number) : key_of('0', 0) },
+                                       .order = vm->process };
 }
 
 static struct ls_match_item item_coroutine(const struct ls_diff_run *run, uint32_t group)
 {
         const struct ls_coroutine *c = &run->profile->coroutines[run->grouping->sample_of[group]];
 
-        return (struct ls_match_item){ .order = c->vm, .keys = {
-                group ? ls_match_key_u64(key_of('c', run->function_of[c->function]), c->generation) : key_of('0', 0) } };
+        return (struct ls_match_item){
+                .order = c->vm,
+                .keys = { group ? ls_match_key_u64(key_of('c', run->function_of[c->function]),
+                                                   c->generation)
+                                : key_of('0', 0) }
+        };
 }
 
 /* Traces by where they start, which is more than their numbers say; what is not compiled is one
@@ -245,7 +269,8 @@ static uint64_t trace_key(const struct ls_diff *d, const struct ls_diff_run *run
 
         if (!group)
                 return key_of('0', 0);
-        return ls_match_key_u64(line_key(d, run, &run->profile->locations[t->start]), t->root ? 2 : 1);
+        return ls_match_key_u64(line_key(d, run, &run->profile->locations[t->start]),
+                                t->root ? 2 : 1);
 }
 
 static struct ls_match_item item_text(const struct ls_diff_run *run, uint32_t group)
@@ -255,22 +280,27 @@ static struct ls_match_item item_text(const struct ls_diff_run *run, uint32_t gr
         return (struct ls_match_item){ .keys = { ls_match_key('x', text, strlen(text)) } };
 }
 
-static struct ls_match_item item_line(const struct ls_diff *d, const struct ls_diff_run *run, uint32_t group)
+static struct ls_match_item item_line(const struct ls_diff *d, const struct ls_diff_run *run,
+                                      uint32_t group)
 {
         return (struct ls_match_item){ .keys = { line_key(d, run, location_of(run, group)) } };
 }
 
-static struct ls_match_item item_trace(const struct ls_diff *d, const struct ls_diff_run *run, uint32_t group)
+static struct ls_match_item item_trace(const struct ls_diff *d, const struct ls_diff_run *run,
+                                       uint32_t group)
 {
-        return (struct ls_match_item){ .keys = { trace_key(d, run, group) },
-                                       .order = run->profile->jittraces[run->grouping->sample_of[group]].number };
+        return (struct ls_match_item){
+                .keys = { trace_key(d, run, group) },
+                .order = run->profile->jittraces[run->grouping->sample_of[group]].number
+        };
 }
 
 /* By what the groups of a key are known; keys that are not listed are known by their text. */
 static const struct {
         const char *name;
         item_fn item;
-        struct ls_match_item (*item_of_diff)(const struct ls_diff *d, const struct ls_diff_run *run, uint32_t group);
+        struct ls_match_item (*item_of_diff)(const struct ls_diff *d, const struct ls_diff_run *run,
+                                             uint32_t group);
 } keys[] = {
         { "function", item_function, NULL },
         { "module-function", item_function, NULL },
@@ -282,13 +312,15 @@ static const struct {
         { "jit-trace", NULL, item_trace },
 };
 
-static struct ls_match_item group_item(const struct ls_diff *d, const struct ls_diff_run *run, uint32_t group)
+static struct ls_match_item group_item(const struct ls_diff *d, const struct ls_diff_run *run,
+                                       uint32_t group)
 {
         const struct ls_grouping *g = run->grouping;
 
         for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
                 if (!strcmp(keys[i].name, g->key->name))
-                        return keys[i].item ? keys[i].item(run, group) : keys[i].item_of_diff(d, run, group);
+                        return keys[i].item ? keys[i].item(run, group)
+                                            : keys[i].item_of_diff(d, run, group);
         return item_text(run, group);
 }
 
@@ -317,7 +349,9 @@ static int name_items(struct ls_diff *d)
                 return -ENOMEM;
         for (unsigned k = d->n_runs; k-- > 0;) {
                 const struct ls_diff_run *run = &d->runs[k];
-                const struct ls_report r = { .o = &d->o->o, .profile = run->profile, .labels = run->labels };
+                const struct ls_report r = { .o = &d->o->o,
+                                             .profile = run->profile,
+                                             .labels = run->labels };
 
                 for (uint32_t i = 0; i < run->grouping->n_groups; i++) {
                         struct ls_diff_item *item = &d->items[run->item_of[i]];
@@ -401,14 +435,18 @@ static int number_groups(struct ls_diff *d)
 int ls_diff_functions(struct ls_diff *d)
 {
         static const enum ls_match_rule source_rules[LS_DIFF_PASSES] = {
-                LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_EQUAL, LS_MATCH_ALL, LS_MATCH_ONE };
+                LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_EQUAL, LS_MATCH_ALL, LS_MATCH_ONE
+        };
         static const enum ls_match_rule function_rules[LS_DIFF_PASSES] = {
-                LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_ONE, LS_MATCH_EQUAL };
+                LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_ALL, LS_MATCH_ONE, LS_MATCH_EQUAL
+        };
         int r = number(d, source_item, source_rules, count_sources, sources_of, &d->n_sources);
 
         if (!r)
                 r = find_changed(d);
-        return r ? r : number(d, function_item, function_rules, count_functions, functions_of, &d->n_functions);
+        return r ? r
+                 : number(d, function_item, function_rules, count_functions, functions_of,
+                          &d->n_functions);
 }
 
 int ls_diff_names(struct ls_diff *d)

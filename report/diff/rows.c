@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_SAMPLES 5                 /* of both sides together: fewer are not tested, nor do they weaken other tests */
+#define LEAST_SAMPLES                                                                              \
+        5 /* of both sides together: fewer are not tested, nor do they weaken other tests */
 
-/* What a run has of a row, as --normalize has it. */
+/* Value of a row in a run, as --normalize has it. */
 static double value_of(const struct ls_diff *d, const struct ls_diff_run *run, uint64_t ticks)
 {
         switch (d->o->norm) {
@@ -32,7 +33,8 @@ static double per_unit(const struct ls_diff *d, const struct ls_diff_run *run)
 }
 
 /* Variance of a value that comes from sampling alone. */
-static double sampling_variance(const struct ls_diff *d, const struct ls_diff_run *run, double value)
+static double sampling_variance(const struct ls_diff *d, const struct ls_diff_run *run,
+                                double value)
 {
         if (d->o->norm == LS_NORM_SHARE)
                 return value * (1 - value) / run->aggregate->effective;
@@ -46,7 +48,8 @@ struct side {                           /* a row on one side */
         double exposure;                /* samples that a unit of the value would give */
 };
 
-static void read_side(const struct ls_diff *d, const uint64_t *ticks, int which, double *values, struct side *s)
+static void read_side(const struct ls_diff *d, const uint64_t *ticks, int which, double *values,
+                      struct side *s)
 {
         unsigned n = 0;
 
@@ -76,17 +79,20 @@ static double test(const struct ls_diff *d, const struct side *a, const struct s
                 return 1;
         switch (d->test) {
         case LS_TEST_WELCH:
-                return ls_test_welch(a->values, d->n_side[0], a->variance, b->values, d->n_side[1], b->variance);
+                return ls_test_welch(a->values, d->n_side[0], a->variance, b->values, d->n_side[1],
+                                     b->variance);
         case LS_TEST_RANKS:
                 return ls_test_mann_whitney(a->values, d->n_side[0], b->values, d->n_side[1]);
         default:
                 if (d->o->norm == LS_NORM_SHARE)
-                        return ls_test_shares(a->samples, a->all_samples, b->samples, b->all_samples);
+                        return ls_test_shares(a->samples, a->all_samples, b->samples,
+                                              b->all_samples);
                 return ls_test_rates(a->samples, a->exposure, b->samples, b->exposure);
         }
 }
 
-static void weigh_row(const struct ls_diff *d, const uint64_t *ticks, double *room, struct ls_diff_row *row, int *ret_tested)
+static void weigh_row(const struct ls_diff *d, const uint64_t *ticks, double *room,
+                      struct ls_diff_row *row, int *ret_tested)
 {
         struct side a, b;
 
@@ -102,7 +108,8 @@ static void weigh_row(const struct ls_diff *d, const uint64_t *ticks, double *ro
 
 static int adjust(struct ls_diff *d, const uint8_t *tested)
 {
-        double *p = calloc((size_t)d->n_rows + 1, sizeof(*p)), *q = calloc((size_t)d->n_rows + 1, sizeof(*q));
+        double *p = calloc((size_t)d->n_rows + 1, sizeof(*p)),
+               *q = calloc((size_t)d->n_rows + 1, sizeof(*q));
         size_t n = 0;
         int r = -ENOMEM;
 
@@ -140,7 +147,8 @@ int ls_diff_weigh(struct ls_diff *d)
                         d->whole.p = d->whole.q = 1;
                 d->whole.significant = d->whole.q <= d->o->alpha;
                 if (d->whole.before > 0)
-                        d->whole.growth = 100 * (d->whole.after - d->whole.before) / d->whole.before;
+                        d->whole.growth = 100 * (d->whole.after - d->whole.before) /
+                                          d->whole.before;
                 for (uint32_t i = 0; i < d->n_rows; i++) {
                         weigh_row(d, d->ticks + (size_t)i * d->n_runs, room, &d->rows[i], &any);
                         tested[i] = (uint8_t)any;
@@ -192,7 +200,8 @@ static void add_selves(struct ls_diff *d, unsigned k)
         for (size_t i = 0; i < run->aggregate->n_cells; i++) {
                 const struct ls_cell *c = &run->aggregate->cells[i];
 
-                d->ticks[(size_t)run->item_of[ls_group_of_cell(run->grouping, c)] * d->n_runs + k] += c->ticks;
+                d->ticks[(size_t)run->item_of[ls_group_of_cell(run->grouping, c)] * d->n_runs +
+                         k] += c->ticks;
         }
 }
 

@@ -33,10 +33,12 @@ static int say_empty(const struct ls_diff_run *run)
         if (run->aggregate->ticks)
                 return 0;
         if (run->aggregate->all_ticks)
-                ls_error("diff: %s: none of %llu ticks passes the filters: there is nothing to compare", run->path,
-                         (unsigned long long)run->aggregate->all_ticks);
+                ls_error("diff: %s: none of %llu ticks passes the filters: there is nothing to "
+                         "compare",
+                         run->path, (unsigned long long)run->aggregate->all_ticks);
         else
-                ls_error("diff: %s: the recording has no samples: there is nothing to compare", run->path);
+                ls_error("diff: %s: the recording has no samples: there is nothing to compare",
+                         run->path);
         return LS_EXIT_FAIL;
 }
 
@@ -59,10 +61,13 @@ static int open_run(struct ls_diff_run *run, const struct ls_report_options *o)
 static int check_intervals(const struct ls_diff *d)
 {
         for (unsigned i = 1; d->o->norm == LS_NORM_NONE && i < d->n_runs; i++) {
-                if (!ls_events_time(&d->runs[i].filter.choice) || d->runs[i].profile->interval_ns == d->runs[0].profile->interval_ns)
+                if (!ls_events_time(&d->runs[i].filter.choice) ||
+                    d->runs[i].profile->interval_ns == d->runs[0].profile->interval_ns)
                         continue;
-                ls_error("diff: the ticks of %s and %s stand for %llu and %llu ns: give --normalize time or share",
-                         d->runs[0].path, d->runs[i].path, (unsigned long long)d->runs[0].profile->interval_ns,
+                ls_error("diff: the ticks of %s and %s stand for %llu and %llu ns: give "
+                         "--normalize time or share",
+                         d->runs[0].path, d->runs[i].path,
+                         (unsigned long long)d->runs[0].profile->interval_ns,
                          (unsigned long long)d->runs[i].profile->interval_ns);
                 return LS_EXIT_FAIL;
         }
@@ -77,8 +82,10 @@ static int check_events(const struct ls_diff *d)
         for (unsigned i = 1; i < d->n_runs; i++) {
                 if (d->runs[i].filter.choice.id[0] == first)
                         continue;
-                ls_error("diff: %s has %s time, %s has %s time: record the same, or choose with --event", d->runs[0].path,
-                         ls_event_name(first), d->runs[i].path, ls_event_name(d->runs[i].filter.choice.id[0]));
+                ls_error("diff: %s has %s time, %s has %s time: record the same, or choose with "
+                         "--event",
+                         d->runs[0].path, ls_event_name(first), d->runs[i].path,
+                         ls_event_name(d->runs[i].filter.choice.id[0]));
                 return LS_EXIT_FAIL;
         }
         return 0;
@@ -91,6 +98,13 @@ int ls_diff_open(struct ls_diff *d)
         d->runs = calloc((size_t)d->o->n_files[0] + d->o->n_files[1] + 1, sizeof(*d->runs));
         if (!d->runs) {
                 ls_error("diff: %s", strerror(ENOMEM));
+                return LS_EXIT_FAIL;
+        }
+        for (int side = 0; side < 2 && !r; side++)
+                r = ls_open_traces_first((const char *const *)d->o->files[side],
+                                         d->o->n_files[side]);
+        if (r) {
+                ls_error("diff: %s", strerror(-r));
                 return LS_EXIT_FAIL;
         }
         for (int side = 0; side < 2; side++) {

@@ -115,7 +115,8 @@ static double variance_of(const double *v, size_t n, double mean)
         return n > 1 ? sum / (double)(n - 1) : 0;
 }
 
-double ls_test_welch(const double *a, size_t n1, double floor1, const double *b, size_t n2, double floor2)
+double ls_test_welch(const double *a, size_t n1, double floor1, const double *b, size_t n2,
+                     double floor2)
 {
         double mean1 = mean_of(a, n1), mean2 = mean_of(b, n2), v1, v2, sum, df;
 
@@ -142,7 +143,8 @@ static int by_value(const void *x, const void *y)
 /* Ways to choose n1 of the ranks 1 .. n with each sum of U, counted one rank after the other. */
 static double exact_tails(size_t n1, size_t n2, double u)
 {
-        double ways[EXACT_MAX / 2 + 1][EXACT_MAX * EXACT_MAX / 4 + 1] = { { 0 } }, all = 0, tail = 0;
+        double ways[EXACT_MAX / 2 + 1][EXACT_MAX * EXACT_MAX / 4 + 1] = { { 0 } }, all = 0,
+                                                                   tail = 0;
         size_t most = n1 * n2, few = n1 < n2 ? n1 : n2;
 
         ways[0][0] = 1;
@@ -179,7 +181,9 @@ double ls_test_mann_whitney(const double *a, size_t n1, const double *b, size_t 
                 equal = (double)(end - i);
                 ties += equal * equal * equal - equal;
                 for (size_t k = i; k < end; k++)
-                        ranks += all[k].side ? 0 : (double)(i + end + 1) / 2;   /* the mean of ranks i + 1 .. end */
+                        ranks += all[k].side ? 0
+                                             : (double)(i + end + 1) /
+                                                       2; /* the mean of ranks i + 1 .. end */
         }
         free(all);
         u = ranks - (double)n1 * (double)(n1 + 1) / 2;
@@ -187,8 +191,10 @@ double ls_test_mann_whitney(const double *a, size_t n1, const double *b, size_t 
         if (ties == 0 && n <= EXACT_MAX)
                 return exact_tails(n1, n2, low);
         mean = (double)n1 * (double)n2 / 2;
-        deviation = sqrt((double)n1 * (double)n2 / 12 * ((double)(n + 1) - ties / ((double)n * (double)(n - 1))));
-        return deviation > 0 && mean - low > 0.5 ? ls_normal_tails((mean - low - 0.5) / deviation) : 1;
+        deviation = sqrt((double)n1 * (double)n2 / 12 *
+                         ((double)(n + 1) - ties / ((double)n * (double)(n - 1))));
+        return deviation > 0 && mean - low > 0.5 ? ls_normal_tails((mean - low - 0.5) / deviation)
+                                                 : 1;
 }
 
 struct numbered { double p; size_t at; };

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* All return the chance, 0 to 1 and never NaN, of a difference at least as large when there is
- * none; 1 where the numbers cannot tell. */
+/* Tests of significance. All return the chance, 0 to 1 and never NaN, of a difference at least as
+ * large when there is none; 1 where the numbers cannot tell. */
 
 /* Both tails of the normal distribution beyond +-z, and of Student's t with df degrees of freedom
  * (any, above 0). */
@@ -23,7 +23,8 @@ double ls_test_rates(double x1, double exposure1, double x2, double exposure2);
 
 /* Means of two small samples with variances of their own: Welch's t-test. floor1, floor2: least
  * variance of one value on each side, for values that are estimates themselves; 0 = none. */
-double ls_test_welch(const double *a, size_t n1, double floor1, const double *b, size_t n2, double floor2);
+double ls_test_welch(const double *a, size_t n1, double floor1, const double *b, size_t n2,
+                     double floor2);
 
 /* Ranks of two samples: Mann-Whitney's U, exact without ties up to 20 values in all, else normal
  * with corrections. */

@@ -12,9 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COL_BEFORE, COL_AFTER, COL_DIFF, COL_RATIO, COL_CHANCE, COL_MARK, COL_NAME, COL_PLACE, COLUMNS };
+enum {
+        COL_BEFORE,
+        COL_AFTER,
+        COL_DIFF,
+        COL_RATIO,
+        COL_CHANCE,
+        COL_MARK,
+        COL_NAME,
+        COL_PLACE,
+        COLUMNS
+};
 
-static const char *const titles[COLUMNS] = { "Before", "After", "Diff", "Ratio", "Chance", "", NULL, "Source" };
+static const char *const titles[COLUMNS] = { "Before", "After", "Diff", "Ratio",
+                                             "Chance", "",      NULL,   "Source" };
 
 #define NUMBER 24                       /* bytes of a number as text */
 #define LEAST_NAME 12                   /* columns */
@@ -65,7 +76,8 @@ const char *ls_diff_test_text(const struct ls_diff *d)
         case LS_TEST_RANKS:
                 return "Mann-Whitney U-test of the runs";
         default:
-                return d->o->norm == LS_NORM_SHARE ? "z-test of two shares of samples" : "test of two counts of samples";
+                return d->o->norm == LS_NORM_SHARE ? "z-test of two shares of samples"
+                                                   : "test of two counts of samples";
         }
 }
 
@@ -190,8 +202,11 @@ static void put_names(const struct table *t, const struct line *l, unsigned widt
         if (width)
                 ls_put_fit(t->out, item->name, room - indent, place && t->widths[COL_PLACE]);
         else
-                fprintf(t->out, "%s%*s", item->name, !place || ls_text_columns(item->name) + indent >= room
-                        ? 0 : (int)(room - indent - ls_text_columns(item->name)), "");
+                fprintf(t->out, "%s%*s", item->name,
+                        !place || ls_text_columns(item->name) + indent >= room
+                                ? 0
+                                : (int)(room - indent - ls_text_columns(item->name)),
+                        "");
         if (place && t->widths[COL_PLACE]) {
                 fputs("  ", t->out);
                 ls_put_fit(t->out, place, width ? t->widths[COL_PLACE] : 0, 0);
@@ -205,7 +220,8 @@ static void put_line(const struct table *t, const struct line *l, unsigned width
 
         fputs("  ", t->out);
         for (unsigned c = 0; c < COL_NAME; c++)
-                fprintf(t->out, "%s%*s%s ", c == COL_DIFF || c == COL_MARK ? color : "", (int)t->widths[c], l->cells[c],
+                fprintf(t->out, "%s%*s%s ", c == COL_DIFF || c == COL_MARK ? color : "",
+                        (int)t->widths[c], l->cells[c],
                         (c == COL_DIFF || c == COL_MARK) && *color ? ls_plain(&t->paint) : "");
         fputc(' ', t->out);
         put_names(t, l, width);
@@ -220,7 +236,8 @@ static void put_titles(const struct table *t)
                 fprintf(t->out, "%*s ", (int)t->widths[c], titles[c]);
         fprintf(t->out, " %s", t->d->o->o.inverse ? "Function, then its callers" : title);
         if (t->widths[COL_PLACE])
-                fprintf(t->out, "%*s%s", (int)(t->widths[COL_NAME] + 2 - strlen(title)), "", titles[COL_PLACE]);
+                fprintf(t->out, "%*s%s", (int)(t->widths[COL_NAME] + 2 - strlen(title)), "",
+                        titles[COL_PLACE]);
         fprintf(t->out, "%s\n", ls_plain(&t->paint));
 }
 
@@ -235,7 +252,9 @@ static void put_run(const struct table *t, const struct ls_diff_run *run)
         fprintf(t->out, "# %-9s %s: ", run->side ? "After:" : "Before:", path ? path : "");
         if (ls_events_amount(&run->filter.choice))
                 fprintf(t->out, "%" PRIu64 " samples, %s of %s", run->aggregate->samples,
-                        ls_amount_text(run->filter.choice.id[0], (double)run->aggregate->ticks, time), event);
+                        ls_amount_text(run->filter.choice.id[0], (double)run->aggregate->ticks,
+                                       time),
+                        event);
         else if (ls_events_count(&run->filter.choice))
                 fprintf(t->out, "%" PRIu64 " %s", run->aggregate->ticks, event);
         else
@@ -251,7 +270,8 @@ static void put_run(const struct table *t, const struct ls_diff_run *run)
 
 static void put_header(const struct table *t)
 {
-        static const char *const norms[] = { "shares of the samples", "seconds of a run", "ticks of a run" };
+        static const char *const norms[] = { "shares of the samples", "seconds of a run",
+                                             "ticks of a run" };
         const struct ls_diff *d = t->d;
         char *filters = ls_filter_text(&d->o->o.want);
 
@@ -260,20 +280,27 @@ static void put_header(const struct table *t)
                 put_run(t, &d->runs[k]);
         if (filters)
                 fprintf(t->out, "# Filters:  %s\n", filters);
-        fprintf(t->out, "# Compared: %s%s; %s\n", ls_events_time(&d->runs[0].filter.choice) || d->o->norm != LS_NORM_NONE ? norms[d->o->norm] :
-                "amounts of a run", d->o->total || d->o->o.tree ? ", with callees" : "",
-                ls_diff_test_text(d));
-        fprintf(t->out, "# Marks:    * differs, ~ may be chance (false discoveries: %g%%)\n", 100 * d->o->alpha);
+        fprintf(t->out, "# Compared: %s%s; %s\n",
+                ls_events_time(&d->runs[0].filter.choice) || d->o->norm != LS_NORM_NONE
+                        ? norms[d->o->norm]
+                        : "amounts of a run",
+                d->o->total || d->o->o.tree ? ", with callees" : "", ls_diff_test_text(d));
+        fprintf(t->out, "# Marks:    * differs, ~ may be chance (false discoveries: %g%%)\n",
+                100 * d->o->alpha);
         if (d->n_runs == 2)
-                fprintf(t->out, "# Note:     one recording of each side: what runs of one program differ by anyway is not "
-                        "known; give several\n");
+                fprintf(t->out, "# Note:     one recording of each side: what runs of one program "
+                                "differ by anyway is not "
+                                "known; give several\n");
         if (d->n_mapped)
-                fprintf(t->out, "# Lines:    %u source%s changed: lines are matched by their text\n", d->n_mapped,
-                        d->n_mapped == 1 ? " has" : "s have");
+                fprintf(t->out,
+                        "# Lines:    %u source%s changed: lines are matched by their text\n",
+                        d->n_mapped, d->n_mapped == 1 ? " has" : "s have");
         if (d->n_changed)
-                fprintf(t->out, "# Lines:    %u source%s not of one known text in all recordings: lines are matched by "
-                        "their distance from the start of the function\n", d->n_changed,
-                        d->n_changed == 1 ? " is" : "s are");
+                fprintf(t->out,
+                        "# Lines:    %u source%s not of one known text in all recordings: lines "
+                        "are matched by "
+                        "their distance from the start of the function\n",
+                        d->n_changed, d->n_changed == 1 ? " is" : "s are");
         fprintf(t->out, "#%s\n", ls_plain(&t->paint));
         free(filters);
 }
@@ -288,18 +315,21 @@ static void put_footer(const struct table *t)
                 ls_diff_value(d, d->whole.before, 0, before, NUMBER);
                 ls_diff_value(d, d->whole.after, 0, after, NUMBER);
                 ls_diff_value(d, d->whole.after - d->whole.before, 1, diff, NUMBER);
-                fprintf(t->out, "# All in all: %s before, %s after, %s (%+.2f%%) %c\n", before, after, diff, d->whole.growth,
-                        d->whole.significant ? '*' : '~');
+                fprintf(t->out, "# All in all: %s before, %s after, %s (%+.2f%%) %c\n", before,
+                        after, diff, d->whole.growth, d->whole.significant ? '*' : '~');
         }
         if (t->hidden)
-                fprintf(t->out, "# %u more row%s below %g%%, which may be chance (--min 0 shows all)\n", t->hidden,
-                        t->hidden == 1 ? "" : "s", d->o->o.min);
+                fprintf(t->out,
+                        "# %u more row%s below %g%%, which may be chance (--min 0 shows all)\n",
+                        t->hidden, t->hidden == 1 ? "" : "s", d->o->o.min);
         fputs(ls_plain(&t->paint), t->out);
 }
 
 int ls_diff_text(const struct ls_diff *d, FILE *out, int color, unsigned width)
 {
-        struct table t = { .d = d, .out = out, .paint = { .o = &d->o->o, .out = out, .color = color, .width = width } };
+        struct table t = { .d = d,
+                           .out = out,
+                           .paint = { .o = &d->o->o, .out = out, .color = color, .width = width } };
         int r = fill(&t);
 
         if (!r) {
@@ -330,7 +360,8 @@ static void put_markdown_line(const struct table *t, const struct line *l)
         const struct ls_diff_item *item = &t->d->items[l->row->item];
 
         for (unsigned c = 0; c < COL_MARK; c++)
-                fprintf(t->out, "| %s%s ", l->cells[c][0] == '<' ? "&lt;" : "", l->cells[c] + (l->cells[c][0] == '<'));
+                fprintf(t->out, "| %s%s ", l->cells[c][0] == '<' ? "&lt;" : "",
+                        l->cells[c] + (l->cells[c][0] == '<'));
         fprintf(t->out, "| %s | ", l->row->significant ? "**differs**" : "may be chance");
         for (unsigned i = 0; i < l->indent; i++)
                 fputs("&nbsp;", t->out);
@@ -357,8 +388,9 @@ int ls_diff_markdown(const struct ls_diff *d, FILE *out)
         if (!r && t.n == 0)
                 fprintf(out, "No row of at least %g%%.\n", d->o->o.min);
         if (!r)
-                fprintf(out, "\n%u recording%s before, %u after; %s; false discoveries: %g%%.\n", d->n_side[0],
-                        d->n_side[0] == 1 ? "" : "s", d->n_side[1], ls_diff_test_text(d), 100 * d->o->alpha);
+                fprintf(out, "\n%u recording%s before, %u after; %s; false discoveries: %g%%.\n",
+                        d->n_side[0], d->n_side[0] == 1 ? "" : "s", d->n_side[1],
+                        ls_diff_test_text(d), 100 * d->o->alpha);
         free(t.lines);
         return r;
 }

@@ -34,7 +34,8 @@ static int add_node(struct joint *j, uint32_t parent, uint32_t item, uint32_t *r
 
         if (n == j->cap) {
                 uint32_t cap = j->cap ? j->cap * 2 : 1024;
-                struct ls_diff_row *rows = cap < INT32_MAX ? reallocarray(d->rows, cap, sizeof(*rows)) : NULL;
+                struct ls_diff_row *rows =
+                        cap < INT32_MAX ? reallocarray(d->rows, cap, sizeof(*rows)) : NULL;
                 uint64_t *ticks;
 
                 if (!rows)
@@ -57,8 +58,10 @@ static int add_node(struct joint *j, uint32_t parent, uint32_t item, uint32_t *r
                 free(e);
                 return -ENOMEM;
         }
-        d->rows[n] = (struct ls_diff_row){ .item = item, .parent = parent,
-                                           .depth = parent == ROOT ? 0 : d->rows[parent].depth + 1 };
+        d->rows[n] =
+                (struct ls_diff_row){ .item = item,
+                                      .parent = parent,
+                                      .depth = parent == ROOT ? 0 : d->rows[parent].depth + 1 };
         memset(d->ticks + (size_t)n * d->n_runs, 0, d->n_runs * sizeof(*d->ticks));
         d->n_rows++;
         *ret = n;
@@ -85,7 +88,8 @@ static int add_tree(struct joint *j, unsigned k, const struct ls_calltree *t)
         for (uint32_t i = 1; !r && i < t->n; i++) {
                 const struct ls_calltree_node *node = &t->nodes[i];
 
-                r = find_node(j, node->parent ? node_of[node->parent] : ROOT, node->label, &node_of[i]);
+                r = find_node(j, node->parent ? node_of[node->parent] : ROOT, node->label,
+                              &node_of[i]);
                 if (!r)
                         j->d->ticks[(size_t)node_of[i] * j->d->n_runs + k] += node->total;
         }
@@ -104,9 +108,12 @@ static int add_run(struct joint *j, unsigned k)
         for (uint32_t i = 0; !r && i < n; i++)
                 labels[i] = run->item_of[run->grouping->group_of[i]];
         if (!r)
-                r = ls_calltree_new(&(struct ls_calltree_request){
-                        .profile = run->profile, .self = run->aggregate->self, .label_of_location = labels, .min = 1,
-                        .inverse = j->d->o->o.inverse }, &t);
+                r = ls_calltree_new(&(struct ls_calltree_request){ .profile = run->profile,
+                                                                   .self = run->aggregate->self,
+                                                                   .label_of_location = labels,
+                                                                   .min = 1,
+                                                                   .inverse = j->d->o->o.inverse },
+                                    &t);
         if (!r)
                 r = add_tree(j, k, t);
         ls_calltree_free(t);
@@ -140,8 +147,8 @@ struct placing {                        /* the rows in the order shown */
 
 /* Depth first without recursion: the children of a node that was placed stand on a stack, the first
  * on top. */
-static void place(const struct ls_diff *d, const struct order *order, const uint32_t *first, uint32_t *stack,
-                  struct placing *p)
+static void place(const struct ls_diff *d, const struct order *order, const uint32_t *first,
+                  uint32_t *stack, struct placing *p)
 {
         uint32_t depth = 0;
 
@@ -166,7 +173,8 @@ static int sort_tree(struct ls_diff *d)
 {
         uint32_t n = d->n_rows;
         struct order *order = calloc((size_t)n + 1, sizeof(*order));
-        uint32_t *first = calloc((size_t)n + 1, sizeof(*first)), *stack = calloc((size_t)n + 1, sizeof(*stack));
+        uint32_t *first = calloc((size_t)n + 1, sizeof(*first)),
+                 *stack = calloc((size_t)n + 1, sizeof(*stack));
         struct placing p = { .rows = calloc((size_t)n + 1, sizeof(*p.rows)),
                              .place_of = calloc((size_t)n + 1, sizeof(uint32_t)),
                              .ticks_of = calloc((size_t)n + 1, sizeof(uint32_t)) };
@@ -175,7 +183,8 @@ static int sort_tree(struct ls_diff *d)
         for (uint32_t i = 0; !r && i < n; i++) {
                 const struct ls_diff_row *row = &d->rows[i];
 
-                order[i] = (struct order){ ls_diff_size(row), row->before + row->after, row->parent, i };
+                order[i] = (struct order){ ls_diff_size(row), row->before + row->after, row->parent,
+                                           i };
                 first[i] = n;
         }
         if (!r) {

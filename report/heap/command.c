@@ -17,11 +17,16 @@ static struct { char *pid, *core, *output, *why, *max_stop; int json, trust; } r
 
 static const struct poptOption options[] = {
         { "pid", 'p', POPT_ARG_STRING, &raw.pid, 0, "of this process", "PID" },
-        { "core", 'c', POPT_ARG_STRING, &raw.core, 0, "of a process that has ended: of this core file", "FILE" },
-        { "output", 'o', POPT_ARG_STRING, &raw.output, 0, "keep the snapshot in FILE, and show nothing", "FILE" },
-        { "why", 0, POPT_ARG_STRING, &raw.why, 0, "what holds an object: by address, path or type", "ADDRESS|PATH|TYPE" },
-        { "max-stop", 0, POPT_ARG_STRING, &raw.max_stop, 0, "longest time that the process may stand still (1s)", "TIME" },
-        { "trust", 0, POPT_ARG_NONE, &raw.trust, 0, "load the LuaJIT that the core file names, whoever's it is", NULL },
+        { "core", 'c', POPT_ARG_STRING, &raw.core, 0,
+          "of a process that has ended: of this core file", "FILE" },
+        { "output", 'o', POPT_ARG_STRING, &raw.output, 0,
+          "keep the snapshot in FILE, and show nothing", "FILE" },
+        { "why", 0, POPT_ARG_STRING, &raw.why, 0, "what holds an object: by address, path or type",
+          "ADDRESS|PATH|TYPE" },
+        { "max-stop", 0, POPT_ARG_STRING, &raw.max_stop, 0,
+          "longest time that the process may stand still (1s)", "TIME" },
+        { "trust", 0, POPT_ARG_NONE, &raw.trust, 0,
+          "load the LuaJIT that the core file names, whoever's it is", NULL },
         { "json", 0, POPT_ARG_NONE, &raw.json, 0, "as JSON", NULL },
         POPT_TABLEEND
 };
@@ -39,9 +44,11 @@ static int read_line(int argc, const char **argv, struct wanted *ret)
                         snprintf(ret->files[ret->n], sizeof(ret->files[0]), "%s", arg);
                 ret->n++;
         }
-        if (val == -1 && (ret->n > 2 || !!raw.pid + !!raw.core + !!ret->n != 1 || (raw.output && ret->n) ||
-                          (ret->n == 2 && (raw.why || raw.json)) || (raw.why && raw.json))) {
-                ls_error("heap: give one of -p PID, --core FILE, a snapshot, or two of them to compare (see --help)");
+        if (val == -1 &&
+            (ret->n > 2 || !!raw.pid + !!raw.core + !!ret->n != 1 || (raw.output && ret->n) ||
+             (ret->n == 2 && (raw.why || raw.json)) || (raw.why && raw.json))) {
+                ls_error("heap: give one of -p PID, --core FILE, a snapshot, or two of them to "
+                         "compare (see --help)");
                 status = LS_EXIT_USAGE;
         }
         if (status == LS_GO_ON && raw.pid && raw.pid[strspn(raw.pid, "0123456789")]) {
@@ -158,11 +165,14 @@ static int show(const struct wanted *w)
         if (a && (b || w->n < 2))
                 err = ls_output_open(&out, NULL, LS_COLOR_NEVER, !raw.json && !ls_heap_drop);
         if (!err) {
-                err = b ? ls_heap_compare(out.file, a, b) : raw.why ? ls_heap_why(out.file, a, raw.why)
-                                                                        : ls_heap_show(out.file, a, raw.json);
+                err = b         ? ls_heap_compare(out.file, a, b)
+                      : raw.why ? ls_heap_why(out.file, a, raw.why)
+                                : ls_heap_show(out.file, a, raw.json);
                 end = ls_output_close(&out, 0);
                 if (err == -ENOENT)
-                        ls_error("heap: no object is '%s': give an address, a path from the globals such as app.cache, or a type", raw.why);
+                        ls_error("heap: no object is '%s': give an address, a path from the "
+                                 "globals such as app.cache, or a type",
+                                 raw.why);
                 else if (err || end)
                         ls_error("heap: %s", strerror(err ? -err : -end));
                 err = err ? err : end;

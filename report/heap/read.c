@@ -161,7 +161,8 @@ static void read_vms(struct reader *r)
 
         expect(r, '[');
         while (!r->error && !take(r, ']')) {
-                struct ls_heap_vm *vms = h->n_vms < 65536 ? realloc(h->vms, (h->n_vms + 1) * sizeof(*vms)) : NULL;
+                struct ls_heap_vm *vms =
+                        h->n_vms < 65536 ? realloc(h->vms, (h->n_vms + 1) * sizeof(*vms)) : NULL;
 
                 if (!vms) {
                         r->error = -ENOMEM;
@@ -255,7 +256,9 @@ static void add_roots(struct reader *r)
 
                 h->edges = grow(r, h->edges, h->n_edges, &room, sizeof(*h->edges), MOST);
                 if (!r->error)
-                        h->edges[h->n_edges++] = (struct ls_heap_edge){ i % 3 == 0 ? vm->globals : i % 3 == 1 ? vm->registry : vm->main,
+                        h->edges[h->n_edges++] = (struct ls_heap_edge){ i % 3 == 0   ? vm->globals
+                                                                        : i % 3 == 1 ? vm->registry
+                                                                                     : vm->main,
                                                                         i % 3, 0 };
         }
 }
@@ -283,7 +286,9 @@ static void read_all(struct reader *r)
                 else if (!strcmp(name, "copied_bytes"))
                         h->copied = number(r);
                 else if (!strcmp(name, "name"))
-                        string(r), h->n_texts = key, snprintf(h->name, sizeof(h->name), "%s", r->error ? "" : h->texts + key);
+                        string(r), h->n_texts = key,
+                                   snprintf(h->name, sizeof(h->name), "%s",
+                                            r->error ? "" : h->texts + key);
                 else if (!strcmp(name, "vms"))
                         read_vms(r);
                 else if (!strcmp(name, "objects") && known && h->n == 1)

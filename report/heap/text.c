@@ -14,8 +14,10 @@
 #define PATHS    2000u                  /* objects that are compared */
 #define LEAST    4096u                  /* bytes: smaller changes are not shown */
 
-static const char *const types[LS_HEAP_TYPES] = { [4] = "string", [5] = "upvalue", [6] = "thread", [7] = "prototype", [8] = "function",
-        [9] = "trace", [10] = "cdata", [11] = "table", [12] = "userdata" };
+static const char *const types[LS_HEAP_TYPES] = {
+        [4] = "string", [5] = "upvalue", [6] = "thread", [7] = "prototype", [8] = "function",
+        [9] = "trace",  [10] = "cdata",  [11] = "table", [12] = "userdata"
+};
 
 static const char *type_name(unsigned type)
 {
@@ -36,8 +38,10 @@ static struct ls_str text_of(const struct ls_heap *h, uint32_t id)
 static void put_step(FILE *f, const struct ls_heap *h, uint32_t id)
 {
         static const char *const roots[] = { "_G", "[registry]", "[main thread]" };
-        static const char *const hows[16] = { "[%u]", NULL, "[key]", "<a key>", "<metatable>", "<environment>", "<upvalue %u>", "<prototype>",
-                "<constant %u>", "<chunk name>", "<slot %u>", "<value>" };
+        static const char *const hows[16] = { "[%u]",         NULL,          "[key]",
+                                              "<a key>",      "<metatable>", "<environment>",
+                                              "<upvalue %u>", "<prototype>", "<constant %u>",
+                                              "<chunk name>", "<slot %u>",   "<value>" };
         const struct ls_heap_edge *e = &h->edges[h->by[id]];
 
         if (!h->parent[id]) {
@@ -71,7 +75,8 @@ static char *way_text(const struct ls_heap *h, uint32_t id)
                 return NULL;
         for (uint32_t v = id; v && h->parent[v] != LS_HEAP_NONE; v = h->parent[v]) {
                 if (n == WAY_MOST) {
-                        memmove(way + WAY_MOST / 2, way + WAY_MOST / 2 + 1, (WAY_MOST / 2 - 1) * sizeof(*way));
+                        memmove(way + WAY_MOST / 2, way + WAY_MOST / 2 + 1,
+                                (WAY_MOST / 2 - 1) * sizeof(*way));
                         n--;
                         cut = 1;
                 }
@@ -114,7 +119,8 @@ static int sum_types(const struct ls_heap *h, struct sum *sums, struct sum *ret_
                 while (n--) {
                         uint32_t d = h->dominator[stack[n]];
 
-                        above[stack[n]] = (uint16_t)(1u << 15 | above[d] | (d ? 1u << (h->objects[d].type % 15) : 0));
+                        above[stack[n]] = (uint16_t)(1u << 15 | above[d] |
+                                                     (d ? 1u << (h->objects[d].type % 15) : 0));
                 }
                 if (!(above[i] & 1u << (o->type % 15)))
                         sums[o->type].retained += h->retained[i];
@@ -150,7 +156,8 @@ static uint32_t *ranked(const struct ls_heap *h, uint32_t *ret_n)
         return all;
 }
 
-static void show_types(FILE *out, const struct sum *sums, const struct sum *all, const struct sum *loose)
+static void show_types(FILE *out, const struct sum *sums, const struct sum *all,
+                       const struct sum *loose)
 {
         uint32_t shown = 0;
 
@@ -159,18 +166,21 @@ static void show_types(FILE *out, const struct sum *sums, const struct sum *all,
                 unsigned best = LS_HEAP_TYPES;
 
                 for (unsigned i = 0; i < LS_HEAP_TYPES; i++)
-                        if (sums[i].objects && !(shown & 1u << i) && (best == LS_HEAP_TYPES || sums[i].bytes > sums[best].bytes))
+                        if (sums[i].objects && !(shown & 1u << i) &&
+                            (best == LS_HEAP_TYPES || sums[i].bytes > sums[best].bytes))
                                 best = i;
                 if (best == LS_HEAP_TYPES)
                         break;
                 shown |= 1u << best;
                 fprintf(out, "%9.1f  %5.1f%% %9" PRIu64 "  %12.1f  %s\n", kib(sums[best].bytes),
-                        all->bytes ? 100 * (double)sums[best].bytes / (double)all->bytes : 0, sums[best].objects, kib(sums[best].retained),
-                        type_name(best));
+                        all->bytes ? 100 * (double)sums[best].bytes / (double)all->bytes : 0,
+                        sums[best].objects, kib(sums[best].retained), type_name(best));
         }
         if (loose->objects)
-                fprintf(out, "# of these %.1f KiB in %" PRIu64 " objects are held by nothing that was read: garbage, most likely\n", kib(loose->bytes),
-                        loose->objects);
+                fprintf(out,
+                        "# of these %.1f KiB in %" PRIu64
+                        " objects are held by nothing that was read: garbage, most likely\n",
+                        kib(loose->bytes), loose->objects);
 }
 
 static void show_largest(FILE *out, const struct ls_heap *h, const uint32_t *order, uint32_t n)
@@ -179,13 +189,15 @@ static void show_largest(FILE *out, const struct ls_heap *h, const uint32_t *ord
         for (uint32_t i = 0; i < n && i < SHOWN; i++) {
                 char *way = way_text(h, order[i]);
 
-                fprintf(out, "%14.1f %9.1f  %-9s  %s\n", kib(h->retained[order[i]]), kib(h->objects[order[i]].size),
-                        type_name(h->objects[order[i]].type), way ? way : "?");
+                fprintf(out, "%14.1f %9.1f  %-9s  %s\n", kib(h->retained[order[i]]),
+                        kib(h->objects[order[i]].size), type_name(h->objects[order[i]].type),
+                        way ? way : "?");
                 free(way);
         }
 }
 
-static void show_json(FILE *out, const struct ls_heap *h, const struct sum *sums, const struct sum *loose, const uint32_t *order, uint32_t n)
+static void show_json(FILE *out, const struct ls_heap *h, const struct sum *sums,
+                      const struct sum *loose, const uint32_t *order, uint32_t n)
 {
         struct ls_js j = { .out = out, .indent = 1 };
 
@@ -246,10 +258,11 @@ int ls_heap_show(FILE *out, const struct ls_heap *h, int json)
         if (!r && json) {
                 show_json(out, h, sums, &loose, order, n);
         } else if (!r) {
-                fprintf(out, "# Process:  %" PRIu64 " (%s), stopped for %.1f ms to copy %.1f MiB\n", h->pid, name, (double)h->stopped_ns / 1e6,
-                        kib(h->copied) / 1024);
-                fprintf(out, "# Objects:  %u of %.1f KiB in %u VM%s; the collector counts %.1f KiB\n#\n", h->n - 1, kib(all.bytes), h->n_vms,
-                        h->n_vms == 1 ? "" : "s", kib(counted));
+                fprintf(out, "# Process:  %" PRIu64 " (%s), stopped for %.1f ms to copy %.1f MiB\n",
+                        h->pid, name, (double)h->stopped_ns / 1e6, kib(h->copied) / 1024);
+                fprintf(out,
+                        "# Objects:  %u of %.1f KiB in %u VM%s; the collector counts %.1f KiB\n#\n",
+                        h->n - 1, kib(all.bytes), h->n_vms, h->n_vms == 1 ? "" : "s", kib(counted));
                 show_types(out, sums, &all, &loose);
                 show_largest(out, h, order, n);
         }
@@ -269,7 +282,8 @@ static uint32_t at_path(const struct ls_heap *h, uint32_t from, const char *path
                 size_t len = strcspn(path, ".");
                 uint32_t to = 0;
 
-                for (uint32_t i = h->objects[from].first; i < h->objects[from + 1].first && !to; i++) {
+                for (uint32_t i = h->objects[from].first; i < h->objects[from + 1].first && !to;
+                     i++) {
                         const struct ls_heap_edge *e = &h->edges[i];
                         struct ls_str s = text_of(h, e->which < h->n ? e->which : 0);
 
@@ -323,7 +337,8 @@ int ls_heap_why(FILE *out, const struct ls_heap *h, const char *what)
                 struct ls_str s = text_of(h, way[n]);
                 char *text = ls_visible(s.s, s.len);
 
-                fprintf(out, "%14.1f %9.1f  %-9s  %#" PRIx64 "  ", kib(h->retained[way[n]]), kib(o->size), type_name(o->type), o->at);
+                fprintf(out, "%14.1f %9.1f  %-9s  %#" PRIx64 "  ", kib(h->retained[way[n]]),
+                        kib(o->size), type_name(o->type), o->at);
                 put_step(out, h, way[n]);
                 fprintf(out, "%s%s\n", s.len ? "  " : "", text ? text : "");
                 free(text);
@@ -393,14 +408,17 @@ int ls_heap_compare(FILE *out, const struct ls_heap *a, const struct ls_heap *b)
                 fprintf(out, "# Change KiB   Change  Objects before     after  Type\n");
                 for (unsigned i = 0; i < LS_HEAP_TYPES; i++)
                         if (sums[0][i].objects || sums[1][i].objects)
-                                fprintf(out, "%12.1f %+8" PRId64 " %15" PRIu64 " %9" PRIu64 "  %s\n",
+                                fprintf(out,
+                                        "%12.1f %+8" PRId64 " %15" PRIu64 " %9" PRIu64 "  %s\n",
                                         kib(sums[1][i].bytes) - kib(sums[0][i].bytes),
-                                        (int64_t)(sums[1][i].objects - sums[0][i].objects), sums[0][i].objects, sums[1][i].objects, type_name(i));
+                                        (int64_t)(sums[1][i].objects - sums[0][i].objects),
+                                        sums[0][i].objects, sums[1][i].objects, type_name(i));
                 n = gather(two, places);
                 fprintf(out, "\n# Change KiB   Retained before     after  Where\n");
                 for (uint32_t i = 0; i < n && i < SHOWN && places[i].grew > LEAST; i++)
-                        fprintf(out, "%12.1f %17.1f %9.1f  %s\n", (double)places[i].grew / 1024, kib(places[i].retained[0]),
-                                kib(places[i].retained[1]), places[i].way);
+                        fprintf(out, "%12.1f %17.1f %9.1f  %s\n", (double)places[i].grew / 1024,
+                                kib(places[i].retained[0]), kib(places[i].retained[1]),
+                                places[i].way);
                 for (uint32_t i = 0; i < n; i++)
                         free(places[i].way);
         }

@@ -58,14 +58,18 @@ static char *key_of(const struct table *t, uint32_t i)
         if (t->by == LS_JIT_BY_LINE)
                 return ls_jit_place(t->j, a->stop);
         if (t->by == LS_JIT_BY_FUNCTION)
-                return strdup(t->j->r.labels->function[t->j->r.profile->locations[a->stop].function]);
+                return strdup(
+                        t->j->r.labels->function[t->j->r.profile->locations[a->stop].function]);
         reason = ls_jit_reason(t->j, i);
         start = ls_jit_place(t->j, a->start);
         stop = ls_jit_place(t->j, a->stop);
         if (reason && start && stop)
                 text = ls_print("%s\n%s %s, stopped at %s", reason,
-                                a->flags & LS_ATTEMPT_LOOP ? "loop" : a->flags & LS_ATTEMPT_FUNCTION ? "function"
-                                : a->flags & LS_ATTEMPT_SIDE ? "exit at" : "from", start, stop);
+                                a->flags & LS_ATTEMPT_LOOP       ? "loop"
+                                : a->flags & LS_ATTEMPT_FUNCTION ? "function"
+                                : a->flags & LS_ATTEMPT_SIDE     ? "exit at"
+                                                                 : "from",
+                                start, stop);
         free(reason);
         free(start);
         free(stop);
@@ -103,8 +107,12 @@ static int fill(struct table *t)
                 t->keys[n] = key_of(t, i);
                 if (!t->keys[n])
                         return -ENOMEM;
-                t->rows[n] = (struct row){ t->keys[n], i, (a->flags & LS_ATTEMPT_BLACKLISTED) != 0, t->j->blame.by_attempt[i],
-                                           a->count, a->bytecodes };
+                t->rows[n] = (struct row){ t->keys[n],
+                                           i,
+                                           (a->flags & LS_ATTEMPT_BLACKLISTED) != 0,
+                                           t->j->blame.by_attempt[i],
+                                           a->count,
+                                           a->bytecodes };
                 t->count += a->count;
                 n++;
         }
@@ -135,7 +143,8 @@ static void put_row(const struct table *t, const struct row *row)
         char *first = strndup(row->key, second ? (size_t)(second - row->key) : strlen(row->key));
 
         ls_put_number(r, row->ticks, r->aggregate->ticks);
-        fprintf(r->out, " %8" PRIu64 " %6.1f%%  ", row->count, 100 * ls_share(row->count, t->count));
+        fprintf(r->out, " %8" PRIu64 " %6.1f%%  ", row->count,
+                100 * ls_share(row->count, t->count));
         if (first)
                 ls_put_fit(r->out, first, row->for_good && left > 16 ? left - 16 : left, 0);
         fprintf(r->out, "%s\n", row->for_good ? ", given up" : "");
@@ -159,28 +168,36 @@ static void put_table(const struct table *t)
                 "implemented). After some attempts LuaJIT does not try again: given up.\n"
                 "Time is what was spent, not compiled, in the code around.\n\n");
         if (!t->n) {
-                fprintf(r->out, t->j->blame.recorded ? "[No attempt was given up]\n" : "[LuaJIT's attempts were not recorded]\n");
+                fprintf(r->out, t->j->blame.recorded ? "[No attempt was given up]\n"
+                                                     : "[LuaJIT's attempts were not recorded]\n");
                 return;
         }
-        fprintf(r->out, "%s%*s %8s %7s  %s%s\n", ls_dim(r), (int)ls_number_width(r), ls_number_title(r, "Time"), "Attempts", "%",
-                titles[t->by], ls_plain(r));
+        fprintf(r->out, "%s%*s %8s %7s  %s%s\n", ls_dim(r), (int)ls_number_width(r),
+                ls_number_title(r, "Time"), "Attempts", "%", titles[t->by], ls_plain(r));
         for (uint32_t i = 0; i < t->n; i++) {
                 const struct row *row = &t->rows[i];
 
-                if (ls_below_min(r, row->ticks, r->aggregate->ticks) && ls_below_min(r, row->count, t->count))
+                if (ls_below_min(r, row->ticks, r->aggregate->ticks) &&
+                    ls_below_min(r, row->count, t->count))
                         hidden++;
                 else
                         put_row(t, row);
         }
         if (hidden)
-                fprintf(r->out, "%s# %u more below %g%% of time and attempts (--min 0 shows all)%s\n", ls_dim(r), hidden,
-                        r->o->min, ls_plain(r));
+                fprintf(r->out,
+                        "%s# %u more below %g%% of time and attempts (--min 0 shows all)%s\n",
+                        ls_dim(r), hidden, r->o->min, ls_plain(r));
 }
 
 int ls_jit_aborts(const struct ls_jit *j, enum ls_jit_by by)
 {
         uint32_t n = j->r.profile->n_attempts;
-        struct table t = { j, by, calloc((size_t)n + 1, sizeof(*t.rows)), calloc((size_t)n + 1, sizeof(char *)), 0, 0 };
+        struct table t = { j,
+                           by,
+                           calloc((size_t)n + 1, sizeof(*t.rows)),
+                           calloc((size_t)n + 1, sizeof(char *)),
+                           0,
+                           0 };
         int error = t.rows && t.keys ? fill(&t) : -ENOMEM;
 
         if (!error)

@@ -75,11 +75,17 @@ static int make_places(struct work *w)
 
                 if (!a->start || !a->first_line || a->flags & LS_ATTEMPT_SIDE)
                         continue;
-                w->places[n++] = (struct place){ .function = p->locations[a->start].function, .first_line = a->first_line,
-                        .last_line = a->last_line, .compiled = a->flags & LS_ATTEMPT_COMPILED ? a->count : 0,
-                        .aborted = a->flags & LS_ATTEMPT_COMPILED ? 0 : a->count,
-                        .attempt = a->flags & LS_ATTEMPT_COMPILED ? LS_NO_ATTEMPT : i, .side = LS_NO_ATTEMPT,
-                        .blacklisted = (a->flags & LS_ATTEMPT_BLACKLISTED) != 0, .is_loop = (a->flags & LS_ATTEMPT_LOOP) != 0 };
+                w->places[n++] =
+                        (struct place){ .function = p->locations[a->start].function,
+                                        .first_line = a->first_line,
+                                        .last_line = a->last_line,
+                                        .compiled = a->flags & LS_ATTEMPT_COMPILED ? a->count : 0,
+                                        .aborted = a->flags & LS_ATTEMPT_COMPILED ? 0 : a->count,
+                                        .attempt = a->flags & LS_ATTEMPT_COMPILED ? LS_NO_ATTEMPT
+                                                                                  : i,
+                                        .side = LS_NO_ATTEMPT,
+                                        .blacklisted = (a->flags & LS_ATTEMPT_BLACKLISTED) != 0,
+                                        .is_loop = (a->flags & LS_ATTEMPT_LOOP) != 0 };
         }
         qsort(w->places, n, sizeof(*w->places), by_function);
         for (uint32_t i = 0; i < n; i++) {
@@ -111,7 +117,8 @@ static struct place *around(const struct work *w, uint32_t location)
                 if (at.line < c->first_line || at.line > c->last_line)
                         continue;
                 if (!best || c->last_line - c->first_line < best->last_line - best->first_line ||
-                    (c->last_line - c->first_line == best->last_line - best->first_line && c->is_loop > best->is_loop))
+                    (c->last_line - c->first_line == best->last_line - best->first_line &&
+                     c->is_loop > best->is_loop))
                         best = c;
         }
         w->at[location] = best ? (uint32_t)(best - w->places) + 2 : 1;
@@ -195,7 +202,8 @@ static int more_ticks(const void *a, const void *b)
 
 /* Places in the table of all reasons and attempts to those in rows. table: [n * LS_REASONS], by
  * reason; is overwritten. */
-static void number_rows(struct ls_blame *b, const struct ls_aggregate *a, uint64_t *table, uint32_t n)
+static void number_rows(struct ls_blame *b, const struct ls_aggregate *a, uint64_t *table,
+                        uint32_t n)
 {
         for (uint32_t i = 0; i < b->n_rows; i++) {
                 const struct ls_blame_row *row = &b->rows[i];
@@ -205,7 +213,8 @@ static void number_rows(struct ls_blame *b, const struct ls_aggregate *a, uint64
         }
         for (size_t i = 0; i < a->n_cells; i++)
                 if (b->row_of[i] != LS_NO_ROW)
-                        b->row_of[i] = a->cells[i].ticks ? (uint32_t)table[b->row_of[i]] : LS_NO_ROW;
+                        b->row_of[i] = a->cells[i].ticks ? (uint32_t)table[b->row_of[i]]
+                                                         : LS_NO_ROW;
 }
 
 /* An attempt has one reason but for what its place is: rows are told apart by both. */
@@ -227,7 +236,8 @@ static int add_up(struct work *w, const struct ls_aggregate *a)
                 enum ls_reason reason;
 
                 b->row_of[i] = LS_NO_ROW;
-                if (c->trace || (c->vmstate != LS_VMSTATE_INTERPRETED && c->vmstate != LS_VMSTATE_C))
+                if (c->trace ||
+                    (c->vmstate != LS_VMSTATE_INTERPRETED && c->vmstate != LS_VMSTATE_C))
                         continue;
                 reason = reason_of(w, c->stack, &attempt);
                 b->row_of[i] = reason * n + (attempt == LS_NO_ATTEMPT ? n - 1 : attempt);
@@ -240,8 +250,10 @@ static int add_up(struct work *w, const struct ls_aggregate *a)
         for (uint32_t reason = 0; reason < LS_REASONS; reason++)
                 for (uint32_t i = 0; i < n; i++)
                         if (ticks[(size_t)reason * n + i])
-                                b->rows[b->n_rows++] = (struct ls_blame_row){ reason, i == n - 1 ? LS_NO_ATTEMPT : i,
-                                                                              ticks[(size_t)reason * n + i] };
+                                b->rows[b->n_rows++] =
+                                        (struct ls_blame_row){ reason,
+                                                               i == n - 1 ? LS_NO_ATTEMPT : i,
+                                                               ticks[(size_t)reason * n + i] };
         qsort(b->rows, b->n_rows, sizeof(*b->rows), more_ticks);
         number_rows(b, a, ticks, n);
         free(ticks);
@@ -251,19 +263,23 @@ static int add_up(struct work *w, const struct ls_aggregate *a)
 int ls_blame_new(const struct ls_profile *p, const struct ls_aggregate *a, struct ls_blame *ret)
 {
         struct work w = { .p = p, .b = ret };
-        uint64_t off = ls_profile_u64(p, LS_INFO_JIT_OFF_TICKS, 0), all = ls_profile_u64(p, LS_INFO_SAMPLE_TICKS, 0);
+        uint64_t off = ls_profile_u64(p, LS_INFO_JIT_OFF_TICKS, 0),
+                 all = ls_profile_u64(p, LS_INFO_SAMPLE_TICKS, 0);
         int error;
 
-        *ret = (struct ls_blame){ .by_attempt = calloc((size_t)p->n_attempts + 1, sizeof(*ret->by_attempt)) };
+        *ret = (struct ls_blame){ .by_attempt = calloc((size_t)p->n_attempts + 1,
+                                                       sizeof(*ret->by_attempt)) };
         if (!ret->by_attempt)
                 return -ENOMEM;
-        w.flushes = ls_profile_u64(p, LS_INFO_JIT_FLUSH_TRACES, 0) + ls_profile_u64(p, LS_INFO_JIT_FLUSH_CODE, 0) +
+        w.flushes = ls_profile_u64(p, LS_INFO_JIT_FLUSH_TRACES, 0) +
+                    ls_profile_u64(p, LS_INFO_JIT_FLUSH_CODE, 0) +
                     ls_profile_u64(p, LS_INFO_JIT_FLUSH_PROGRAM, 0) +
                     ls_profile_u64(p, LS_INFO_JIT_FLUSH_METATABLE, 0);
         w.off = all && off >= all - all / 100;
         w.recorded = ls_profile_u64(p, LS_INFO_JIT_ATTEMPTS, 0) > 0;
         ret->recorded = w.recorded;
-        w.partly = ls_profile_u64(p, LS_INFO_JIT_UNTOLD, 0) > ls_profile_u64(p, LS_INFO_JIT_ATTEMPTS, 0) / 10;
+        w.partly = ls_profile_u64(p, LS_INFO_JIT_UNTOLD, 0) >
+                   ls_profile_u64(p, LS_INFO_JIT_ATTEMPTS, 0) / 10;
         error = make_places(&w);
         if (!error)
                 error = find_sides(&w);

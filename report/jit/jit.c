@@ -21,19 +21,24 @@ static struct {
 static const struct poptOption options[] = {
         { "input", 'i', TEXT(input, "FILE", "trace to read, - for stdin (luasample.data)") },
         { "output", 'o', TEXT(output, "FILE", "write to FILE, which appears when it is whole") },
-        { "trace", 0, TEXT(trace, "N", "the JIT trace of this number: lines, exits, machine code") },
+        { "trace", 0,
+          TEXT(trace, "N", "the JIT trace of this number: lines, exits, machine code") },
         { "line", 0, TEXT(line, "FILE:N", "only the time of this line, and of C that it called") },
         { "tree", 0, FLAG(tree, "which trace leaves which, by what exit") },
         { "graph", 0, FLAG(graph, "the same as a drawing, for dot of graphviz") },
         { "aborts", 0, FLAG(aborts, "what LuaJIT tried to compile and gave up") },
-        { "by", 0, TEXT(by, "reason|line|function", "with --aborts: a row for each (where it stopped)") },
+        { "by", 0,
+          TEXT(by, "reason|line|function", "with --aborts: a row for each (where it stopped)") },
         { "json", 0, FLAG(json, "states, reasons, attempts and traces as JSON") },
         { "min", 0, TEXT(min, "PERCENT", "hide what has less (1%)") },
         { "fail-on", 0, TEXT(fail_on, "REASON,...", "exit 1 when one has --min of the time") },
         { "raw", 0, FLAG(raw, "ticks in place of shares") },
         { "full-path", 0, FLAG(full_path, "paths of sources, not just file names") },
-        { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL, NULL },
-        { "color", 0, TEXT(color, "auto|always|never", "colour (auto: on a terminal, unless NO_COLOR is set)") },
+        { NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)ls_filter_option_table, 0, NULL,
+          NULL },
+        { "color", 0,
+          TEXT(color, "auto|always|never",
+               "colour (auto: on a terminal, unless NO_COLOR is set)") },
         { "no-pager", 0, FLAG(no_pager, "no pager") },
         POPT_TABLEEND
 };
@@ -48,7 +53,8 @@ static int read_trace_number(uint32_t *ret)
         errno = 0;
         n = strtoul(opt.trace, &end, 10);
         if (errno || *end || *opt.trace < '0' || *opt.trace > '9' || n == 0 || n > UINT32_MAX)
-                return ls_options_bad("--trace", opt.trace, "the number of a JIT trace, as luasample jit shows it");
+                return ls_options_bad("--trace", opt.trace,
+                                      "the number of a JIT trace, as luasample jit shows it");
         *ret = (uint32_t)n;
         return 0;
 }
@@ -66,7 +72,8 @@ static int read_by(void)
                 if (!strcmp(opt.by, names[i]))
                         by = (enum ls_jit_by)(LS_JIT_BY_REASON + i);
         if (by == LS_JIT_BY_ALL || !opt.aborts)
-                return ls_options_bad("--by", opt.by, "it is reason, line or function, with --aborts");
+                return ls_options_bad("--by", opt.by,
+                                      "it is reason, line or function, with --aborts");
         return 0;
 }
 
@@ -112,7 +119,8 @@ static int judge(const struct ls_jit *j, uint32_t fail_on)
 
 static uint32_t fail_on;
 
-static int read_options(int argc, const char **argv, struct ls_report_options *o, uint32_t *ret_trace)
+static int read_options(int argc, const char **argv, struct ls_report_options *o,
+                        uint32_t *ret_trace)
 {
         poptContext ctx;
         const char *extra;
@@ -126,7 +134,8 @@ static int read_options(int argc, const char **argv, struct ls_report_options *o
         r = r ? LS_EXIT_USAGE : ls_options_status(val);
         extra = r == LS_GO_ON ? poptGetArg(ctx) : NULL;
         if (extra) {
-                ls_error("jit: unexpected argument '%s'; a trace file is named with -i FILE", extra);
+                ls_error("jit: unexpected argument '%s'; a trace file is named with -i FILE",
+                         extra);
                 r = LS_EXIT_USAGE;
         } else if (r == LS_GO_ON &&
                    (ls_options_filters(&o->want) || read_trace_number(ret_trace) ||
@@ -177,7 +186,10 @@ static int show(const struct ls_jit *j, uint32_t trace)
                 ls_say_no_samples(&j->r);
                 return 0;
         }
-        return trace ? ls_jit_trace(j, trace) : opt.tree ? ls_jit_tree(j) : opt.aborts ? ls_jit_aborts(j, by) : ls_jit_summary(j);
+        return trace        ? ls_jit_trace(j, trace)
+               : opt.tree   ? ls_jit_tree(j)
+               : opt.aborts ? ls_jit_aborts(j, by)
+                            : ls_jit_summary(j);
 }
 
 static int show_in(struct ls_jit *j, uint32_t trace)
@@ -187,7 +199,8 @@ static int show_in(struct ls_jit *j, uint32_t trace)
         int error = ls_output_open(&out, o->output, o->color, !o->no_pager), end;
 
         if (error) {
-                ls_error("jit: cannot write %s: %s", o->output ? o->output : "stdout", strerror(-error));
+                ls_error("jit: cannot write %s: %s", o->output ? o->output : "stdout",
+                         strerror(-error));
                 return LS_EXIT_FAIL;
         }
         j->r.out = out.file;
@@ -195,7 +208,8 @@ static int show_in(struct ls_jit *j, uint32_t trace)
         j->r.width = out.width;
         error = show(j, trace);
         if (error == -ENOENT)
-                ls_error("jit: %s has no JIT trace %u with samples (luasample jit lists them)", o->input, trace);
+                ls_error("jit: %s has no JIT trace %u with samples (luasample jit lists them)",
+                         o->input, trace);
         else if (error)
                 ls_error("jit: %s: %s", o->input, strerror(-error));
         end = ls_output_close(&out, error != 0);
@@ -226,7 +240,9 @@ static int run_jit(const struct ls_report_options *o, struct ls_profile *p, uint
         if (!error)
                 error = ls_filter_init(&filter, p, labels, &o->want);
         if (!error && !ls_events_time(&filter.choice)) {
-                ls_error("jit: %s is shown by what was counted or allocated, which has no time: record with -e cpu, and give --event cpu", o->input);
+                ls_error("jit: %s is shown by what was counted or allocated, which has no time: "
+                         "record with -e cpu, and give --event cpu",
+                         o->input);
                 error = -EINVAL;
         }
         j.r.labels = labels;
@@ -266,4 +282,5 @@ const struct ls_command ls_cmd_jit = {
         .usage = "[-i FILE] [OPTION...]",
         .options = options,
         .run = jit_run,
+        .shows = 1,
 };

@@ -23,7 +23,8 @@ static const char *const state_meanings[] = {
         [LS_VMSTATE_GC] = "finding and freeing unused memory",
         [LS_VMSTATE_JIT] = "making machine code",
 };
-_Static_assert(sizeof(state_meanings) / sizeof(state_meanings[0]) == LS_NVMSTATES, "each VM state has its meaning");
+_Static_assert(sizeof(state_meanings) / sizeof(state_meanings[0]) == LS_NVMSTATES,
+               "each VM state has its meaning");
 
 char *ls_jit_start(const struct ls_jit *j, uint32_t trace)
 {
@@ -62,8 +63,10 @@ char *ls_jit_name(const struct ls_jit *j, uint32_t trace)
         if (!t->number)
                 return strdup("not recorded");
         if (t->parent)
-                return ls_print("%u side of %u exit %u", t->number, p->jittraces[t->parent].number, t->exit);
-        return t->root ? ls_print("%u side of %u", t->number, t->root) : ls_print("%u root", t->number);
+                return ls_print("%u side of %u exit %u", t->number, p->jittraces[t->parent].number,
+                                t->exit);
+        return t->root ? ls_print("%u side of %u", t->number, t->root)
+                       : ls_print("%u root", t->number);
 }
 
 /* Columns that are left of 80 behind a share and its margin. */
@@ -82,7 +85,8 @@ static void put_share(const struct ls_jit *j, uint64_t ticks)
 
 static int put_row(const struct ls_jit *j, uint32_t trace)
 {
-        char *name = ls_jit_name(j, trace), *start = ls_jit_start(j, trace), *link = ls_jit_link(j, trace);
+        char *name = ls_jit_name(j, trace), *start = ls_jit_start(j, trace),
+             *link = ls_jit_link(j, trace);
         int error = name && start && link ? 0 : -ENOMEM;
 
         if (!error) {
@@ -120,8 +124,9 @@ static int put_traces(const struct ls_jit *j)
                 fprintf(r->out, "[No sample is in a trace that is known]\n");
                 return 0;
         }
-        fprintf(r->out, "%s%*s %7s  %-22s %-*s %s%s\n", ls_dim(r), (int)ls_number_width(r), ls_number_title(r, "Time"),
-                "+-95%", "Trace", columns_left(j) - 38, "Starts at", "Goes on to", ls_plain(r));
+        fprintf(r->out, "%s%*s %7s  %-22s %-*s %s%s\n", ls_dim(r), (int)ls_number_width(r),
+                ls_number_title(r, "Time"), "+-95%", "Trace", columns_left(j) - 38, "Starts at",
+                "Goes on to", ls_plain(r));
         for (uint32_t i = 0; !error && i < j->n_order; i++) {
                 uint64_t ticks = j->ticks[j->order[i]];
                 int is_hidden = ls_below_min(r, ticks, r->aggregate->ticks);
@@ -136,8 +141,9 @@ static int put_traces(const struct ls_jit *j)
                 hidden_ticks += ticks;
         }
         if (hidden)
-                fprintf(r->out, "%s# %u more trace%s below %g%% with %.2f%% in all (--min 0 shows all)%s\n", ls_dim(r),
-                        hidden, hidden == 1 ? "" : "s", r->o->min,
+                fprintf(r->out,
+                        "%s# %u more trace%s below %g%% with %.2f%% in all (--min 0 shows all)%s\n",
+                        ls_dim(r), hidden, hidden == 1 ? "" : "s", r->o->min,
                         100 * ls_share(hidden_ticks, r->aggregate->ticks), ls_plain(r));
         return error;
 }
@@ -162,7 +168,8 @@ static void put_size(const struct ls_jit *j, const struct ls_jittrace *t)
         fprintf(j->r.out, "  machine code  %" PRIu64 " bytes", t->size);
         if (t->map && t->map_len >= sizeof(head)) {
                 memcpy(&head, t->map, sizeof(head));
-                fprintf(j->r.out, ", of %u instructions of LuaJIT's own, with %u exits", head.nir, head.nsnapshots);
+                fprintf(j->r.out, ", of %u instructions of LuaJIT's own, with %u exits", head.nir,
+                        head.nsnapshots);
         }
         fputc('\n', j->r.out);
 }
@@ -181,7 +188,8 @@ static int put_exits(const struct ls_jit *j, uint32_t trace)
                         continue;
                 start = ls_jit_start(j, i);
                 if (start)
-                        fprintf(j->r.out, "  exit %-8u side trace %u at %s, %.2f%% of all time\n", t->exit, t->number, start,
+                        fprintf(j->r.out, "  exit %-8u side trace %u at %s, %.2f%% of all time\n",
+                                t->exit, t->number, start,
                                 100 * ls_share(j->ticks[i], j->r.aggregate->ticks));
                 error = start ? 0 : -ENOMEM;
                 free(start);
@@ -240,7 +248,8 @@ static int hotter(const void *a, const void *b)
         return x->group < y->group ? -1 : x->group > y->group;
 }
 
-static int put_line_rows(const struct ls_jit *j, const struct ls_grouping *g, uint32_t trace, struct line *lines)
+static int put_line_rows(const struct ls_jit *j, const struct ls_grouping *g, uint32_t trace,
+                         struct line *lines)
 {
         const struct ls_aggregate *a = j->r.aggregate;
         int error = 0;
@@ -258,7 +267,8 @@ static int put_line_rows(const struct ls_jit *j, const struct ls_grouping *g, ui
                 fputs("  ", j->r.out);
                 ls_put_fit(j->r.out, ls_group_text(g, lines[i].group), 24, 1);
                 fputc(' ', j->r.out);
-                error = ls_jit_source(j, g->key->source(g, lines[i].group), g->key->line(g, lines[i].group), 44);
+                error = ls_jit_source(j, g->key->source(g, lines[i].group),
+                                      g->key->line(g, lines[i].group), 44);
                 fputc('\n', j->r.out);
         }
         return error;
@@ -283,18 +293,21 @@ static int put_lines(const struct ls_jit *j, uint32_t trace)
 int ls_jit_one_trace(const struct ls_jit *j, uint32_t trace)
 {
         const struct ls_jittrace *t = &j->r.profile->jittraces[trace];
-        char *name = ls_jit_name(j, trace), *start = ls_jit_start(j, trace), *link = ls_jit_link(j, trace);
+        char *name = ls_jit_name(j, trace), *start = ls_jit_start(j, trace),
+             *link = ls_jit_link(j, trace);
         int error = name && start && link ? 0 : -ENOMEM;
 
         if (!error) {
                 fprintf(j->r.out, "== Trace %s ==\n", name);
                 put_share(j, j->ticks[trace]);
-                fprintf(j->r.out, " of all time\n  starts at     %s\n  goes on to    %s\n", start, link);
+                fprintf(j->r.out, " of all time\n  starts at     %s\n  goes on to    %s\n", start,
+                        link);
                 put_size(j, t);
                 error = put_exits(j, trace);
         }
         if (!error) {
-                fprintf(j->r.out, "\nLines in it, by share of its time (functions that it calls are part of it)\n");
+                fprintf(j->r.out, "\nLines in it, by share of its time (functions that it calls "
+                                  "are part of it)\n");
                 error = put_lines(j, trace);
         }
         if (!error)

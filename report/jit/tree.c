@@ -128,15 +128,18 @@ static int put_nodes(const struct tree *t)
 int ls_jit_tree(const struct ls_jit *j)
 {
         size_t n = (size_t)j->r.profile->n_jittraces + 1;
-        struct tree t = { j, calloc(n, sizeof(*t.total)), calloc(n, sizeof(*t.child)), calloc(n, sizeof(*t.next)),
-                          calloc(n, sizeof(*t.depth)) };
-        int error = t.total && t.child && t.next && t.depth ? link_up(&t, j->r.profile->n_jittraces) : -ENOMEM;
+        struct tree t = { j, calloc(n, sizeof(*t.total)), calloc(n, sizeof(*t.child)),
+                          calloc(n, sizeof(*t.next)), calloc(n, sizeof(*t.depth)) };
+        int error = t.total && t.child && t.next && t.depth ? link_up(&t, j->r.profile->n_jittraces)
+                                                            : -ENOMEM;
 
         if (!error) {
-                fprintf(j->r.out, "== Traces, and the side traces that begin at their exits ==\n"
-                        "Total is a trace with all below it; self is its own machine code.\n\n%s%*s %*s  Trace%s\n",
-                        ls_dim(&j->r), (int)ls_number_width(&j->r), "Total", (int)ls_number_width(&j->r), "Self",
-                        ls_plain(&j->r));
+                fprintf(j->r.out,
+                        "== Traces, and the side traces that begin at their exits ==\n"
+                        "Total is a trace with all below it; self is its own machine "
+                        "code.\n\n%s%*s %*s  Trace%s\n",
+                        ls_dim(&j->r), (int)ls_number_width(&j->r), "Total",
+                        (int)ls_number_width(&j->r), "Self", ls_plain(&j->r));
                 error = j->n_order ? put_nodes(&t) : 0;
                 if (!j->n_order)
                         fprintf(j->r.out, "[No sample is in a trace that is known]\n");

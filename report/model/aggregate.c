@@ -238,7 +238,9 @@ int ls_aggregate_new(struct ls_profile *p, const struct ls_filter *f, unsigned d
                                        take_block, &s);
         if (!r) {
                 end_sample(&s);
-                s.a->effective = s.a->could ? ALL_OF_THEM : s.sum_squares > 0 ? s.sum * s.sum / s.sum_squares : 0;
+                s.a->effective = s.a->could          ? ALL_OF_THEM
+                                 : s.sum_squares > 0 ? s.sum * s.sum / s.sum_squares
+                                                     : 0;
                 r = make_cells(&s);
         }
         HASH_CLEAR(hh, s.hash);

@@ -15,10 +15,15 @@ int ls_branches_init(struct ls_branches *b, const struct ls_report *r, const str
         error = ls_grouping_new(key, r->profile, r->labels, &b->grouping);
         if (error)
                 return error;
-        return ls_calltree_new(&(struct ls_calltree_request){
-                .profile = r->profile, .self = r->aggregate->self, .label_of_location = b->grouping->group_of,
-                .min = least, .inverse = inverse,
-        }, &b->tree);
+        return ls_calltree_new(
+                &(struct ls_calltree_request){
+                        .profile = r->profile,
+                        .self = r->aggregate->self,
+                        .label_of_location = b->grouping->group_of,
+                        .min = least,
+                        .inverse = inverse,
+                },
+                &b->tree);
 }
 
 void ls_branches_done(struct ls_branches *b)

@@ -83,7 +83,11 @@ static int add_cycle(struct ls_gc_times *g, const struct series *s, uint32_t vm,
                 g->cycles = c;
         }
         c = &g->cycles[g->n++];
-        *c = (struct ls_gc_cycle){ .vm = vm, .from_ns = from, .to_ns = to, .before = heap_at(s, from), .after = heap_at(s, to),
+        *c = (struct ls_gc_cycle){ .vm = vm,
+                                   .from_ns = from,
+                                   .to_ns = to,
+                                   .before = heap_at(s, from),
+                                   .after = heap_at(s, to),
                                    .cut = (uint8_t)cut };
         c->peak = c->before > c->after ? c->before : c->after;
         for (const struct ls_count *at = value_at(heap, from);
@@ -179,7 +183,11 @@ static int find(struct pass *s, struct series *of)
 int ls_gc_times_new(struct ls_profile *p, const struct ls_filter *f, struct ls_gc_times *ret)
 {
         struct series *of = calloc((size_t)p->n_vms + 1, sizeof(*of));
-        struct pass s = { .p = p, .f = f, .of = of, .g = ret, .first = calloc((size_t)p->n_vms + 2, sizeof(*s.first)) };
+        struct pass s = { .p = p,
+                          .f = f,
+                          .of = of,
+                          .g = ret,
+                          .first = calloc((size_t)p->n_vms + 2, sizeof(*s.first)) };
         int r = of && s.first ? 0 : -ENOMEM;
 
         *ret = (struct ls_gc_times){ 0 };

@@ -85,7 +85,9 @@ static uint32_t follower(const struct question *q, uint32_t stack)
         uint32_t above;
 
         if (q->callees)
-                return matches(q, q->c->profile->stacks[stack].parent, 0, &above) ? group_at(q->c, stack) : NO_GROUP;
+                return matches(q, q->c->profile->stacks[stack].parent, 0, &above)
+                               ? group_at(q->c, stack)
+                               : NO_GROUP;
         return matches(q, stack, 0, &above) && above ? group_at(q->c, above) : NO_GROUP;
 }
 

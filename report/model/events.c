@@ -74,8 +74,9 @@ const struct ls_event_kind_info *ls_events_settle(const struct ls_profile *p,
                         return ls_event_kind(c->id[i]);
         if (!c->n) {
                 static const uint8_t first[] = { LS_EVENT_CPU,   LS_EVENT_WALL,
-                                                 LS_EVENT_LINES, LS_EVENT_INSTRUCTIONS,
-                                                 LS_EVENT_CALLS, LS_EVENT_COVERAGE,
+                                                 LS_EVENT_CALLTIME, LS_EVENT_LINES,
+                                                 LS_EVENT_INSTRUCTIONS, LS_EVENT_CALLS,
+                                                 LS_EVENT_COVERAGE,
                                                  LS_EVENT_LIVE,  LS_EVENT_ALLOC };
 
                 c->n = 1;

@@ -35,7 +35,10 @@ static void read_shares(struct ls_facts *f)
 {
         for (unsigned i = 0; i < f->n_losses; i++) {
                 struct ls_loss_fact *l = &f->losses[i];
-                uint64_t whole = l->is_ticks || (l->is_stack && LS_LOSSES_IN_TICKS >> i & 1) ? f->ticks : l->is_stack ? f->samples : 0;
+                uint64_t whole = l->is_ticks || (l->is_stack && LS_LOSSES_IN_TICKS >> i & 1)
+                                         ? f->ticks
+                                 : l->is_stack ? f->samples
+                                               : 0;
 
                 l->share = whole ? (double)l->count / (double)whole : 0;
                 if (l->is_ticks || l->is_stack)

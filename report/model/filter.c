@@ -391,9 +391,14 @@ static int init_all(struct ls_filter *f, struct ls_profile *p, const struct ls_l
         const struct {
                 const char *pattern;
                 int (*init)(struct ls_filter *f, const struct ls_profile *p, const char *pattern);
-        } maps[] = {                    /* --thread narrows what --process has chosen */
-                { want->zone, init_zones }, { want->label, init_labels }, { want->process, init_processes },
-                { want->thread, init_threads }, { want->vm, init_vms }, { want->region, init_region },
+        } maps[] = {
+                /* --thread narrows what --process has chosen */
+                { want->zone, init_zones },
+                { want->label, init_labels },
+                { want->process, init_processes },
+                { want->thread, init_threads },
+                { want->vm, init_vms },
+                { want->region, init_region },
         };
         int r = 0;
 

@@ -28,12 +28,13 @@ struct ls_key {
         unsigned dims;
         int is_frame;                   /* 1 = of a frame, 0 = of the sample as a whole */
         int (*prepare)(struct ls_grouping *g);
-        uint32_t (*group)(const struct ls_grouping *g, const struct ls_cell *c);       /* not frames */
+        uint32_t (*group)(const struct ls_grouping *g, const struct ls_cell *c); /* not frames */
         const char *(*text)(const struct ls_grouping *g, uint32_t group);
         uint32_t (*function)(const struct ls_grouping *g, uint32_t group);      /* 0 = none */
         uint32_t (*line)(const struct ls_grouping *g, uint32_t group);
         uint32_t (*source)(const struct ls_grouping *g, uint32_t group);
-        uint32_t (*number)(const struct ls_grouping *g, uint32_t group);        /* what JSON has in place of the text */
+        uint32_t (*number)(const struct ls_grouping *g,
+                           uint32_t group); /* what JSON has in place of the text */
         const char *argument;           /* of label:KEY the KEY; else NULL */
         const char *old_name;           /* --by takes it too, and shows it nowhere; NULL = none */
 };

@@ -24,7 +24,15 @@ static const struct ls_function *function_at(const struct ls_grouping *g, uint32
         return &g->profile->functions[location_of(g, group)->function];
 }
 
-static int prepare_frames(struct ls_grouping *g, void (*key)(const struct ls_profile *, uint32_t, struct ls_keyed *))
+static uint32_t source_of_frame(const struct ls_grouping *g, uint32_t group)
+{
+        const struct ls_function *f = function_at(g, group);
+
+        return f->kind == LS_FUNC_LUA ? f->source : 0;
+}
+
+static int prepare_frames(struct ls_grouping *g,
+                          void (*key)(const struct ls_profile *, uint32_t, struct ls_keyed *))
 {
         uint32_t n = g->profile->n_locations;
         struct ls_keyed *k = malloc(((size_t)n + 1) * sizeof(*k));
@@ -66,7 +74,7 @@ static void key_module(const struct ls_profile *p, uint32_t location, struct ls_
         uint32_t function = p->locations[location].function;
         const struct ls_function *f = &p->functions[function];
 
-        k->b = f->kind;
+        k->b = f->kind | (uint64_t)(f->flags & LS_FUNCF_INLINED) << 32;
         if (f->kind == LS_FUNC_LUA)
                 k->a = f->source;
         else if (f->kind == LS_FUNC_C || f->kind == LS_FUNC_NATIVE)
@@ -75,9 +83,35 @@ static void key_module(const struct ls_profile *p, uint32_t location, struct ls_
                 k->a = function;
 }
 
+static int is_inlined(const struct ls_profile *p, uint32_t location)
+{
+        return (p->functions[p->locations[location].function].flags & LS_FUNCF_INLINED) != 0;
+}
+
+/* By stack: its own, but for builtins that compiled code has inlined: they are their callers. Both
+ * stay NULL when there are none, or they are wanted. */
+static int pay_for_inlined(struct ls_grouping *g)
+{
+        const struct ls_profile *p = g->profile;
+        int any = 0;
+
+        for (uint32_t i = 1; !any && !g->labels->inlined && i < p->n_functions; i++)
+                any = (p->functions[i].flags & LS_FUNCF_INLINED) != 0;
+        if (!any)
+                return 0;
+        g->paying = malloc(((size_t)p->n_stacks + 1) * sizeof(*g->paying));
+        for (uint32_t i = 0; g->paying && i < p->n_stacks; i++)
+                g->paying[i] = is_inlined(p, p->stacks[i].location) && p->stacks[i].parent
+                                       ? p->stacks[i].parent
+                                       : i;
+        return g->paying ? 0 : -ENOMEM;
+}
+
 static int prepare_function(struct ls_grouping *g)
 {
-        return prepare_frames(g, key_function);
+        int r = pay_for_inlined(g);
+
+        return r ? r : prepare_frames(g, key_function);
 }
 
 uint32_t *ls_paying_stacks(const struct ls_profile *p)
@@ -107,7 +141,17 @@ static int prepare_line(struct ls_grouping *g)
 
 static int prepare_module(struct ls_grouping *g)
 {
-        return prepare_frames(g, key_module);
+        int r = pay_for_inlined(g);
+
+        return r ? r : prepare_frames(g, key_module);
+}
+
+int ls_group_pays(const struct ls_grouping *g, uint32_t group)
+{
+        if (!g->paying)
+                return 1;
+        return g->key->line ? source_of_frame(g, group) != 0
+                            : !is_inlined(g->profile, g->sample_of[group]);
 }
 
 static const char *text_function(const struct ls_grouping *g, uint32_t group)
@@ -115,7 +159,8 @@ static const char *text_function(const struct ls_grouping *g, uint32_t group)
         return g->labels->function[location_of(g, group)->function];
 }
 
-static char *module_text(const struct ls_grouping *g, const struct ls_function *f, const char *fallback)
+static char *module_text(const struct ls_grouping *g, const struct ls_function *f,
+                         const char *fallback)
 {
         struct ls_str path;
         const char *slash;
@@ -129,9 +174,10 @@ static char *module_text(const struct ls_grouping *g, const struct ls_function *
                 if (!f->mapping || !path.len)
                         return strdup("[C]");
                 slash = memrchr(path.s, '/', path.len);
-                return slash ? ls_visible(slash + 1, path.len - (size_t)(slash + 1 - path.s)) : ls_visible(path.s, path.len);
+                return slash ? ls_visible(slash + 1, path.len - (size_t)(slash + 1 - path.s))
+                             : ls_visible(path.s, path.len);
         case LS_FUNC_BUILTIN:
-                return strdup("[builtin]");
+                return strdup(f->flags & LS_FUNCF_INLINED ? "[inlined]" : "[builtin]");
         default:
                 return strdup(fallback);
         }
@@ -147,16 +193,20 @@ static char *make_text(const struct ls_grouping *g, uint32_t group)
         if (!strcmp(g->key->name, "line")) {
                 if (f->kind != LS_FUNC_LUA)
                         return strdup(function);
-                if (asprintf(&text, l->line ? "%s:%u" : "%s:?", g->labels->source[f->source], l->line) < 0)
+                if (asprintf(&text, l->line ? "%s:%u" : "%s:?", g->labels->source[f->source],
+                             l->line) < 0)
                         return NULL;
                 return text;
         }
         module = module_text(g, f, function);
         if (!module || !strcmp(g->key->name, "module") || f->kind != LS_FUNC_LUA)
-                return !module || !strcmp(g->key->name, "module") ? module : (free(module), strdup(function));
+                return !module || !strcmp(g->key->name, "module")
+                               ? module
+                               : (free(module), strdup(function));
         /* These labels name their file already. */
         if ((f->flags & LS_FUNCF_MAIN) || !f->name.len) {
-                if (asprintf(&text, (f->flags & LS_FUNCF_MAIN) ? "%s:main chunk" : "%s:%u", module, f->first_line) < 0)
+                if (asprintf(&text, (f->flags & LS_FUNCF_MAIN) ? "%s:main chunk" : "%s:%u", module,
+                             f->first_line) < 0)
                         text = NULL;
         } else if (asprintf(&text, "%s:%s", module, function) < 0) {
                 text = NULL;
@@ -180,13 +230,6 @@ static uint32_t function_of_frame(const struct ls_grouping *g, uint32_t group)
 static uint32_t line_of_frame(const struct ls_grouping *g, uint32_t group)
 {
         return location_of(g, group)->line;
-}
-
-static uint32_t source_of_frame(const struct ls_grouping *g, uint32_t group)
-{
-        const struct ls_function *f = function_at(g, group);
-
-        return f->kind == LS_FUNC_LUA ? f->source : 0;
 }
 
 static int prepare_vmstate(struct ls_grouping *g)
@@ -300,7 +343,8 @@ char *ls_zone_path(const struct ls_profile *p, uint32_t zone)
                 char *name;
 
                 cut = n == MAX_ZONES || (n && strlen(inner) + s->len > MOST_PATH);
-                name = cut ? strdup("...") : ls_visible(s->s, s->len < MOST_PATH ? s->len : MOST_PATH);
+                name = cut ? strdup("...")
+                           : ls_visible(s->s, s->len < MOST_PATH ? s->len : MOST_PATH);
                 if (!name || asprintf(&text, "%s%s%s", name, *inner ? ";" : "", inner) < 0)
                         text = NULL;
                 free(name);
@@ -322,30 +366,34 @@ static const char *text_zone_path(const struct ls_grouping *g, uint32_t group)
 const struct ls_key ls_keys[] = {
         { "function", "Function", "function", "by function, told apart by definition", 'f', 0, 1,
           prepare_function, NULL, text_function, function_of_frame, NULL, source_of_frame, NULL },
-        { "module-function", "Module:Function", "function", "the same, shown as module:function", 'F', 0, 1,
-          prepare_function, NULL, text_made, function_of_frame, NULL, source_of_frame, NULL },
-        { "line", "Line", "line", "by source line", 'l', 0, 1,
-          prepare_line, NULL, text_made, NULL, line_of_frame, source_of_frame, NULL },
-        { "module", "Module", "module", "by source file or C module", 0, 0, 1,
-          prepare_module, NULL, text_made, NULL, NULL, source_of_frame, NULL },
+        { "module-function", "Module:Function", "function", "the same, shown as module:function",
+          'F', 0, 1, prepare_function, NULL, text_made, function_of_frame, NULL, source_of_frame,
+          NULL },
+        { "line", "Line", "line", "by source line", 'l', 0, 1, prepare_line, NULL, text_made, NULL,
+          line_of_frame, source_of_frame, NULL },
+        { "module", "Module", "module", "by source file or C module", 0, 0, 1, prepare_module, NULL,
+          text_made, NULL, NULL, source_of_frame, NULL },
         { "vmstate", "VM state", "vmstate", "by what the VM was doing", 'v', LS_DIM_VMSTATE, 0,
           prepare_vmstate, group_vmstate, text_vmstate, NULL, NULL, NULL, NULL },
-        { "zone", "Zone", "zone", "by the innermost zone", 'z', LS_DIM_ZONE, 0,
-          prepare_zone, group_zone, text_zone, NULL, NULL, NULL, NULL },
+        { "zone", "Zone", "zone", "by the innermost zone", 'z', LS_DIM_ZONE, 0, prepare_zone,
+          group_zone, text_zone, NULL, NULL, NULL, NULL },
         { "zone-path", "Zone", "zone", "by the whole path of zones", 0, LS_DIM_ZONE, 0,
           prepare_zone_path, group_zone, text_zone_path, NULL, NULL, NULL, NULL },
         { "process", "Process", "process", "by process: its number and name", 0, LS_DIM_THREAD, 0,
-          ls_prepare_process, ls_group_process, ls_text_process, NULL, NULL, NULL, ls_number_process },
+          ls_prepare_process, ls_group_process, ls_text_process, NULL, NULL, NULL,
+          ls_number_process },
         { "thread", "Thread", "thread", "by thread: its name and number", 0, LS_DIM_THREAD, 0,
           ls_prepare_thread, ls_group_thread, ls_text_thread, NULL, NULL, NULL, ls_number_thread },
-        { "vm", "VM", "vm", "by Lua VM", 0, LS_DIM_VM, 0,
-          ls_prepare_vm, ls_group_vm, ls_text_vm, NULL, NULL, NULL, ls_number_vm },
-        { "coroutine", "Coroutine", "coroutine", "by coroutine: its body function, and which one of that body", 0,
-          LS_DIM_COROUTINE, 0, ls_prepare_coroutine, ls_group_coroutine, ls_text_coroutine, NULL, NULL, NULL, NULL },
+        { "vm", "VM", "vm", "by Lua VM", 0, LS_DIM_VM, 0, ls_prepare_vm, ls_group_vm, ls_text_vm,
+          NULL, NULL, NULL, ls_number_vm },
+        { "coroutine", "Coroutine", "coroutine",
+          "by coroutine: its body function, and which one of that body", 0, LS_DIM_COROUTINE, 0,
+          ls_prepare_coroutine, ls_group_coroutine, ls_text_coroutine, NULL, NULL, NULL, NULL },
         { "jit-trace", "Trace", "trace", "by trace of the JIT compiler, and where it starts", 0,
           LS_DIM_TRACE, 0, ls_prepare_trace, ls_group_trace, ls_text_trace, NULL, NULL, NULL,
           ls_number_trace, .old_name = "trace" },
-        { "label", "Labels", "label", "by the labels of the program; label:KEY by the values of one", 0, LS_DIM_LABEL, 0,
+        { "label", "Labels", "label",
+          "by the labels of the program; label:KEY by the values of one", 0, LS_DIM_LABEL, 0,
           ls_prepare_label, ls_group_label, ls_text_label, NULL, NULL, NULL, NULL },
         { .name = NULL },
 };
@@ -359,7 +407,8 @@ const struct ls_key *ls_key_find(const char *name, uint32_t len)
                         return k;
                 if (k->old_name && strlen(k->old_name) == len && !strncmp(k->old_name, name, len))
                         return k;
-                if (k->dims == LS_DIM_LABEL && len > own + 1 && !strncmp(k->name, name, own) && name[own] == ':')
+                if (k->dims == LS_DIM_LABEL && len > own + 1 && !strncmp(k->name, name, own) &&
+                    name[own] == ':')
                         return ls_key_of_label(k, name, len);
         }
         return NULL;
@@ -375,8 +424,8 @@ const struct ls_key *ls_label_key(const struct ls_profile *p, uint32_t label)
         return key;
 }
 
-int ls_grouping_new(const struct ls_key *key, const struct ls_profile *p, const struct ls_labels *labels,
-                    struct ls_grouping **ret)
+int ls_grouping_new(const struct ls_key *key, const struct ls_profile *p,
+                    const struct ls_labels *labels, struct ls_grouping **ret)
 {
         struct ls_grouping *g = calloc(1, sizeof(*g));
         int r = -ENOMEM;

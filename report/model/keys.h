@@ -25,6 +25,9 @@ const char *ls_group_text(const struct ls_grouping *g, uint32_t group);
  * line that called it. */
 uint32_t ls_group_of_cell(const struct ls_grouping *g, const struct ls_cell *c);
 
+/* 0 when the ticks of the group are charged to those that called it, which are rows: it is none. */
+int ls_group_pays(const struct ls_grouping *g, uint32_t group);
+
 /* The stack that pays for each stack's ticks by line: that of the innermost Lua frame below
  * builtins, C and native functions; where no Lua called them, and for what is no function, the
  * stack itself. Array of n_stacks, to be freed; NULL = no memory. */

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_LABELS 64           /* of a sample that are looked at: a hostile trace may nest any number */
-#define MOST_SHOWN 512u         /* bytes of a key or a value that are shown; programs have 256 of both */
+#define MAX_LABELS 64   /* of a sample that are looked at: a hostile trace may nest any number */
+#define MOST_SHOWN 512u /* bytes of a key or a value that are shown; programs have 256 of both */
 #define MOST_TEXT  (256u << 20) /* bytes of all texts: one string may be in any number of labels */
 #define NONE "(none)"
 

@@ -37,7 +37,10 @@ static int source_matches(const struct ls_report *r, uint32_t source, const char
 
         return fnmatch(what, r->labels->source[source], 0) == 0 || fnmatch(what, path.s, 0) == 0 ||
                (slash && fnmatch(what, slash + 1, 0) == 0) ||
-               fnmatch(what, r->profile->sources[source].name.s + (r->profile->sources[source].name.len > 0), 0) == 0;
+               fnmatch(what,
+                       r->profile->sources[source].name.s +
+                               (r->profile->sources[source].name.len > 0),
+                       0) == 0;
 }
 
 /* Which functions --annotate=WHAT means: those of matching files, else those with a matching name.

@@ -55,7 +55,7 @@ struct ls_report_options {
         /* look */
         double min;                     /* percent; below 0 = not given */
         int min_default;                /* nobody gave it */
-        int raw, full_path;
+        int raw, full_path, inlined;
         enum ls_sort sort;
         enum ls_color_when color;
         int no_pager;

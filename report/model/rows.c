@@ -254,7 +254,7 @@ static int add_totals(struct making *m)
                 total[r->rows[i].id] = 0;
         }
         for (uint32_t i = 0; i < g->n_groups; i++)
-                if (m->o->split || (g->paying && !g->key->source(g, i)))
+                if (m->o->split || !ls_group_pays(g, i))
                         total[i] = 0;   /* a row stands for its second level, or is no line: those
                                          * that called it pay */
         for (uint32_t i = 0; i < g->n_groups; i++)
@@ -268,7 +268,8 @@ static int add_totals(struct making *m)
         for (uint32_t i = 0; i < g->n_groups; i++)
                 if (total[i])
                         r->rows[r->n_rows++] = (struct ls_row){ .id = i, .total = total[i] };
-        r->has_total = !m->a->could;    /* what is counted has no callers: its total is not known */
+        /* What is counted has no callers but where it is timed: its total is not known. */
+        r->has_total = !m->a->could || ls_events_have(m->p, LS_EVENT_CALLTIME);
 out:
         free(total);
         return error;

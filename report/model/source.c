@@ -1,5 +1,6 @@
 /* The text of a source, as lines, from wherever it can be had. Used by report/view/annotate.c. */
 #include "report/model/source.h"
+#include "cli/keeper.h"
 #include "formats/label.h"
 #include "formats/wire/open_file.h"
 
@@ -15,14 +16,28 @@
 
 #define MAX_SOURCE (256u << 20)         /* bytes; nobody writes more into one Lua file */
 
+/* Where rights were given up: what root alone may read comes from who has kept them, when it is
+ * what the trace says that it is. */
+static int open_file(const struct ls_source *s, const char *path, struct stat *ret_st)
+{
+        int fd = -1;
+
+        if (s->text_hash && ls_keeper_there())
+                fd = ls_keeper_text(path, s->size, s->text_hash);
+        if (fd >= 0 && fstat(fd, ret_st) == 0)
+                return fd;
+        return ls_open_regular(path, ret_st);
+}
+
 /* Reads a whole regular file. A path from a trace may name anything: devices and pipes are not
  * opened to be read. */
-static int read_file(const char *path, char **ret_bytes, size_t *ret_size)
+static int read_file(const struct ls_source *s, const char *path, char **ret_bytes,
+                     size_t *ret_size)
 {
         char *bytes = NULL;
         struct stat st;
         size_t size = 0;
-        int fd = ls_open_regular(path, &st), r = 0;
+        int fd = open_file(s, path, &st), r = 0;
 
         if (fd < 0)
                 return fd;
@@ -59,7 +74,7 @@ static int is_path(struct ls_str s)
         return s.len && !memchr(s.s, '\0', s.len);
 }
 
-static int try_path(struct ls_source_text *t, char *path)
+static int try_path(const struct ls_source *s, struct ls_source_text *t, char *path)
 {
         int r;
 
@@ -67,7 +82,7 @@ static int try_path(struct ls_source_text *t, char *path)
                 return -ENOMEM;
         free(t->path);
         t->path = path;
-        r = read_file(path, &t->bytes, &t->size);
+        r = read_file(s, path, &t->bytes, &t->size);
         if (r < 0 && r != -ENOMEM) {
                 t->error = -r;
                 return 0;
@@ -76,7 +91,8 @@ static int try_path(struct ls_source_text *t, char *path)
 }
 
 /* dir/name, then dir/last part of the name: sources are often moved as a flat heap. */
-static int try_dir(struct ls_source_text *t, const char *dir, struct ls_str name)
+static int try_dir(const struct ls_source *s, struct ls_source_text *t, const char *dir,
+                   struct ls_str name)
 {
         const char *slash = strrchr(name.s, '/');
         char *path = NULL;
@@ -84,12 +100,12 @@ static int try_dir(struct ls_source_text *t, const char *dir, struct ls_str name
 
         if (asprintf(&path, "%s/%s", dir, name.s) < 0)
                 return -ENOMEM;
-        r = try_path(t, path);
+        r = try_path(s, t, path);
         if (r || t->bytes || !slash)
                 return r;
         if (asprintf(&path, "%s/%s", dir, slash + 1) < 0)
                 return -ENOMEM;
-        return try_path(t, path);
+        return try_path(s, t, path);
 }
 
 static int find_text(const struct ls_profile *p, const struct ls_source *s,
@@ -102,11 +118,11 @@ static int find_text(const struct ls_profile *p, const struct ls_source *s,
         if (s->name.len > 1 && s->name.s[0] == '@')
                 name = (struct ls_str){ s->name.s + 1, s->name.len - 1 };
         for (unsigned i = 0; !r && !t->bytes && i < o->n_source_dirs && is_path(name); i++)
-                r = try_dir(t, o->source_dir[i], name);
+                r = try_dir(s, t, o->source_dir[i], name);
         if (!r && !t->bytes && is_path(s->path))
-                r = try_path(t, strdup(s->path.s));
+                r = try_path(s, t, strdup(s->path.s));
         if (!r && !t->bytes && is_path(name) && !s->path.len)
-                r = try_path(t, strdup(name.s));
+                r = try_path(s, t, strdup(name.s));
         return r;
 }
 

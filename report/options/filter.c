@@ -18,16 +18,19 @@ static struct raw {
 
 const struct poptOption ls_filter_option_table[] = {
         { "event", 'e', POPT_ARG_STRING, &raw.event, 0,
-          "cpu, wall, suspended, ready, lines, calls, instructions, branches or coverage (default: cpu if it was recorded); several side by side", "EVENT,..." },
+          "cpu, wall, suspended, ready, lines, calls, instructions, branches or coverage (default: "
+          "cpu if it was recorded); several side by side",
+          "EVENT,..." },
 #define LS_FILTER(field, name, argument, help)                                                     \
         { name, 0, POPT_ARG_STRING, &raw.field, 0, help, argument },
 #include "report/model/filters.def"
 #undef LS_FILTER
-        { "no-regions", 0, POPT_ARG_NONE, &raw.no_regions, 0, "all samples, though the program marked regions", NULL },
-        { "function", 0, POPT_ARG_STRING, NULL, LS_VAL_FUNCTION, "only stacks with a matching function (several: any)",
-          "PATTERN" },
-        { "exclude", 0, POPT_ARG_STRING, NULL, LS_VAL_EXCLUDE, "no stacks with a matching function (several: any)",
-          "PATTERN" },
+        { "no-regions", 0, POPT_ARG_NONE, &raw.no_regions, 0,
+          "all samples, though the program marked regions", NULL },
+        { "function", 0, POPT_ARG_STRING, NULL, LS_VAL_FUNCTION,
+          "only stacks with a matching function (several: any)", "PATTERN" },
+        { "exclude", 0, POPT_ARG_STRING, NULL, LS_VAL_EXCLUDE,
+          "no stacks with a matching function (several: any)", "PATTERN" },
         POPT_TABLEEND
 };
 
@@ -64,7 +67,9 @@ static int read_time(const char *text, struct ls_filter_options *want)
             want->from.ns > want->to.ns)
                 r = -EINVAL;
         free(copy);
-        return r ? ls_options_bad("--time", text, "give FROM,TO, such as 1.5,3 or 200ms, or 10%,50%") : 0;
+        return r ? ls_options_bad("--time", text,
+                                  "give FROM,TO, such as 1.5,3 or 200ms, or 10%,50%")
+                 : 0;
 }
 
 static int read_vmstates(const char *text, unsigned *ret)
@@ -80,9 +85,12 @@ static int read_vmstates(const char *text, unsigned *ret)
 
                 for (i = 0; i < LS_NVMSTATES; i++) {
                         if ((len == 1 && *p == states[i].letter) ||
-                            (strlen(states[i].name) == len && !strncasecmp(states[i].name, p, len)) ||
-                            (strlen(states[i].label) == len && !strncasecmp(states[i].label, p, len)) ||
-                            (i == LS_VMSTATE_NATIVE && len == 8 && !strncasecmp("compiled", p, len)))
+                            (strlen(states[i].name) == len &&
+                             !strncasecmp(states[i].name, p, len)) ||
+                            (strlen(states[i].label) == len &&
+                             !strncasecmp(states[i].label, p, len)) ||
+                            (i == LS_VMSTATE_NATIVE && len == 8 &&
+                             !strncasecmp("compiled", p, len)))
                                 break;
                 }
                 if (i == LS_NVMSTATES)

@@ -36,7 +36,8 @@ void ls_filter_options_forget(struct ls_filter_options *want);
  * the name of the command that ls_options_of was told, which lives as long as the process; the
  * others return 0 or -EINVAL. */
 void ls_options_of(const char *name);
-int ls_options_value(struct ls_report_options *o, int val, char *arg);  /* for each val that popt returns: takes arg */
+int ls_options_value(struct ls_report_options *o, int val,
+                     char *arg); /* for each val that popt returns: takes arg */
 int ls_options_filters(struct ls_filter_options *want);                 /* after the last */
 int ls_options_by(const char *text, struct ls_report_options *o);
 int ls_options_percent(const char *option, const char *text, double *ret);

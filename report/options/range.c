@@ -9,6 +9,7 @@
 
 #include "formats/escape.h"
 #include "store/query.h"
+#include "store/store.h"
 
 #define RANGES_MOST 2                   /* diff has two sides */
 
@@ -20,10 +21,13 @@ static unsigned n_ranges;
 #define TEXT(name, arg, help) POPT_ARG_STRING, &raw.name, 0, help, arg
 
 const struct poptOption ls_range_option_table[] = {
-        { "service", 0, TEXT(service, "NAME", "read what the daemon has stored of this service, not a file") },
-        { "since", 0, TEXT(since, "TIME", "from then on: 2h ago, or 14:30, or '2026-11-22 14:30'") },
+        { "service", 0,
+          TEXT(service, "NAME", "read what the daemon has stored of this service, not a file") },
+        { "since", 0,
+          TEXT(since, "TIME", "from then on: 2h ago, or 14:30, or '2026-11-22 14:30'") },
         { "until", 0, TEXT(until, "TIME", "until then, given likewise (now)") },
-        { "store", 0, TEXT(store, "DIR", "store of the daemon (LUASAMPLE_STORE, else that of the host)") },
+        { "store", 0,
+          TEXT(store, "DIR", "store of the daemon (LUASAMPLE_STORE, else that of the host)") },
         POPT_TABLEEND
 };
 
@@ -101,6 +105,14 @@ void ls_range_bounds(const char *name, struct ls_filter_options *want)
         if (r->to_ns != UINT64_MAX)
                 want->to = (struct ls_time_bound){ .kind = LS_BOUND_NS, .ns = r->to_ns };
         want->time = time_text(r);      /* as if it had been given */
+}
+
+void ls_range_times(const char *name, uint64_t *ret_from_ns, uint64_t *ret_to_ns)
+{
+        const struct ls_range *r = find(name);
+
+        *ret_from_ns = r && r->cut ? r->from_ms * 1000000 : 0;
+        *ret_to_ns = r && r->cut && r->to_ms <= ls_store_now_ms() ? r->to_ms * 1000000 : 0;
 }
 
 int ls_range_fd(const char *name)

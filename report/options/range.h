@@ -24,6 +24,8 @@ int ls_range_read(const char *command);
 int ls_range_use(struct ls_report_options *o, const char *input);
 /* The bounds of a name of ls_range_open; what is no such name leaves them as they are. */
 void ls_range_bounds(const char *name, struct ls_filter_options *want);
+/* When such a name begins and ends, CLOCK_REALTIME; 0 = as what is there does, or not yet. */
+void ls_range_times(const char *name, uint64_t *ret_from_ns, uint64_t *ret_to_ns);
 /* The open file behind a name; -1 = it is no such name. */
 int ls_range_fd(const char *name);
 

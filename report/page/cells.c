@@ -133,7 +133,8 @@ static uint64_t first_tick(const struct pass *s, const struct ls_sample_block *b
 
         if (!(b->flags[i] & LASTS) || b->time_ns[i] <= least || b->weight[i] < 2)
                 return b->time_ns[i];
-        if (__builtin_mul_overflow(s->r->profile->interval_ns, b->weight[i] - 1, &before) || before >= b->time_ns[i] - least)
+        if (__builtin_mul_overflow(s->r->profile->interval_ns, b->weight[i] - 1, &before) ||
+            before >= b->time_ns[i] - least)
                 return least + 1;
         return b->time_ns[i] - before;
 }
@@ -182,7 +183,8 @@ static int make_buckets(struct pass *s, int one_bucket)
         if (s->first_ns > s->last_ns)
                 return 0;
         length = (s->last_ns - s->first_ns) / MOST_BUCKETS + 1;
-        c->bucket_ns = one_bucket ? UINT64_MAX : round_length(length > interval ? length : interval);
+        c->bucket_ns = one_bucket ? UINT64_MAX
+                                  : round_length(length > interval ? length : interval);
         first = bucket_after_start(s, s->first_ns);
         c->n_buckets = (uint32_t)(bucket_after_start(s, s->last_ns) - first) + 1;
         c->first_ns = first * c->bucket_ns;
@@ -198,14 +200,16 @@ static void end_sample(struct pass *s)
         if (!s->sample_weight)
                 return;
         s->c->samples[s->sample_bucket]++;
-        s->c->squares[s->sample_bucket] += s->each_seen ? 0 : w * w;    /* else spread() adds to it */
+        s->c->squares[s->sample_bucket] += s->each_seen ? 0 : w * w; /* else spread() adds to it */
         s->sample_weight = 0;
 }
 
 static int add(struct pass *s, const struct ls_page_cell *cell)
 {
         struct ls_page_cells *c = s->c;
-        uint32_t hash = (cell->stack * 0x9e3779b1u ^ cell->context * 0x85ebca6bu ^ cell->bucket * 0xc2b2ae35u) >> 16;
+        uint32_t hash = (cell->stack * 0x9e3779b1u ^ cell->context * 0x85ebca6bu ^
+                         cell->bucket * 0xc2b2ae35u) >>
+                        16;
         uint32_t *slot = &s->recent[hash & (RECENT - 1)];
 
         if (*slot && by_place(&c->cells[*slot - 1], cell) == 0) {
@@ -224,12 +228,15 @@ static uint32_t bucket_of(const struct pass *s, uint64_t time_ns)
         const struct ls_page_cells *c = s->c;
         uint64_t bucket = bucket_after_start(s, time_ns), first = c->first_ns / c->bucket_ns;
 
-        return bucket < first ? 0 : bucket - first < c->n_buckets ? (uint32_t)(bucket - first) : c->n_buckets - 1;
+        return bucket < first                  ? 0
+               : bucket - first < c->n_buckets ? (uint32_t)(bucket - first)
+                                               : c->n_buckets - 1;
 }
 
 /* Blocked time: each tick an interval before the next, the last at time_ns. What is before the
  * first bucket is in it. */
-static int spread(struct pass *s, uint64_t time_ns, uint64_t ticks, uint32_t stack, uint32_t context)
+static int spread(struct pass *s, uint64_t time_ns, uint64_t ticks, uint32_t stack,
+                  uint32_t context)
 {
         struct ls_page_cells *c = s->c;
         uint64_t interval = s->r->profile->interval_ns ? s->r->profile->interval_ns : 1;
@@ -252,8 +259,12 @@ static int spread(struct pass *s, uint64_t time_ns, uint64_t ticks, uint32_t sta
 static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
 {
         uint32_t bucket = bucket_of(s, b->time_ns[i]), context;
-        int error = find_context(s, &(struct ls_cell){ .zone = b->zone[i], .thread = b->thread[i], .vmstate = b->vmstate[i],
-                                                       .label = b->label[i] }, &context);
+        int error = find_context(s,
+                                 &(struct ls_cell){ .zone = b->zone[i],
+                                                    .thread = b->thread[i],
+                                                    .vmstate = b->vmstate[i],
+                                                    .label = b->label[i] },
+                                 &context);
 
         if (error)
                 return error;
@@ -261,7 +272,9 @@ static int take_row(struct pass *s, const struct ls_sample_block *b, uint32_t i)
         s->sample_weight += b->weight[i];
         if (b->flags[i] & LASTS)
                 return spread(s, b->time_ns[i], b->weight[i], b->stack[i], context);
-        return b->weight[i] ? add(s, &(struct ls_page_cell){ bucket, b->stack[i], context, b->weight[i] }) : 0;
+        return b->weight[i] ? add(s, &(struct ls_page_cell){ bucket, b->stack[i], context,
+                                                             b->weight[i] })
+                            : 0;
 }
 
 static int take_block(void *ctx, const struct ls_sample_block *b)
@@ -303,9 +316,11 @@ int ls_page_cells_init(struct ls_page_cells *c, const struct ls_report *r, int o
         s.label_ticks = calloc((size_t)r->profile->n_sample_labels + 1, sizeof(*s.label_ticks));
         error = s.recent && s.label_ticks ? 0 : -ENOMEM;
         if (!error)
-                error = ls_grouping_new(ls_key_find("zone-path", 9), r->profile, r->labels, &c->zones);
+                error = ls_grouping_new(ls_key_find("zone-path", 9), r->profile, r->labels,
+                                        &c->zones);
         if (!error)
-                error = ls_grouping_new(ls_key_find("thread", 6), r->profile, r->labels, &c->threads);
+                error = ls_grouping_new(ls_key_find("thread", 6), r->profile, r->labels,
+                                        &c->threads);
         if (!error)
                 error = ls_filter_times(r->profile, 0, &s.start_ns, &elapsed);
         c->start_ns = s.start_ns;

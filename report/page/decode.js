@@ -177,6 +177,7 @@ function decode(d) {
                         source: f[3],
                         first: f[4],
                         last: f[5],
+                        inlined: f[6],
                 })),
                 locations: {
                         n: d.locations.n,

@@ -12,10 +12,17 @@
 
 static void put_infos(const struct ls_profile *p, struct ls_js *g)
 {
-        static const struct { const char *title; enum ls_info_key key; } rows[] = {
-                { "Command", LS_INFO_COMMAND }, { "Host", LS_INFO_HOST }, { "Kernel", LS_INFO_KERNEL }, { "Runtime", LS_INFO_RUNTIME },
-                { "Engine", LS_INFO_ENGINE }, { "Timer", LS_INFO_TIMER }, { "Clock", LS_INFO_CLOCK },
-                { "Places in compiled code", LS_INFO_JIT_LEAF }, { "Recorded by luasample", LS_INFO_VERSION },
+        static const struct { const char *title; enum ls_info_key key;
+        } rows[] = {
+                { "Command", LS_INFO_COMMAND },
+                { "Host", LS_INFO_HOST },
+                { "Kernel", LS_INFO_KERNEL },
+                { "Runtime", LS_INFO_RUNTIME },
+                { "Engine", LS_INFO_ENGINE },
+                { "Timer", LS_INFO_TIMER },
+                { "Clock", LS_INFO_CLOCK },
+                { "Places in compiled code", LS_INFO_JIT_LEAF },
+                { "Recorded by luasample", LS_INFO_VERSION },
         };
 
         ls_js_key_open(g, "infos", '[');
@@ -44,7 +51,9 @@ static void put_losses(const struct ls_facts *f, const struct ls_profile *p, str
                 if (!l->count)
                         continue;
                 ls_js_open(g, '[');
-                ls_js_string(g, l->is_ticks ? l->label : ls_counted_text(l->count, l->label, one, sizeof(one)));
+                ls_js_string(g, l->is_ticks
+                                        ? l->label
+                                        : ls_counted_text(l->count, l->label, one, sizeof(one)));
                 ls_js_u64(g, l->count);
                 ls_js_share(g, l->share);
                 ls_js_u64(g, l->is_ticks ? 0 : l->is_stack ? 1 : 2);
@@ -98,7 +107,8 @@ static void put_notes(const struct ls_report *r, const struct ls_page_cells *c, 
                 ls_js_string(g, "the trace has no end: it is still being written, or was cut off");
         if (p->n_damages)
                 ls_js_string(g, "chunks of the trace are damaged: luasample info lists them");
-        put_note(g, c->labels.left_out, "keys of labels are not on the page: --label filters by them");
+        put_note(g, c->labels.left_out,
+                 "keys of labels are not on the page: --label filters by them");
         put_note(g, marks_left_out(r), "marks are not on the page: luasample dump lists all");
         ls_js_close(g, ']');
 }
@@ -130,7 +140,9 @@ void ls_page_marks_json(const struct ls_page_tables *t, struct ls_js *g)
         ls_js_key_open(g, "marks", '[');
         for (uint32_t i = 0; i < p->n_marks && n < MOST_MARKS; i++) {
                 const struct ls_mark *m = &p->marks[i];
-                uint32_t thread = t->c->threads->key->group(t->c->threads, &(struct ls_cell){ .thread = m->thread });
+                uint32_t thread =
+                        t->c->threads->key->group(t->c->threads,
+                                                  &(struct ls_cell){ .thread = m->thread });
 
                 if (!is_shown(t->r->filter, m))
                         continue;

@@ -34,7 +34,8 @@ static int choose_keys(struct ls_page_labels *l, const struct ls_report *r, cons
         if (error)
                 return error;
         for (uint32_t i = 0; !error && i < n; i++) {
-                const struct ls_key *key = l->n_keys < LS_PAGE_KEYS ? ls_label_key(r->profile, keys[i].label) : NULL;
+                const struct ls_key *key =
+                        l->n_keys < LS_PAGE_KEYS ? ls_label_key(r->profile, keys[i].label) : NULL;
 
                 if (key)
                         error = ls_grouping_new(key, r->profile, r->labels, &l->keys[l->n_keys++]);
@@ -46,7 +47,8 @@ static int choose_keys(struct ls_page_labels *l, const struct ls_report *r, cons
 }
 
 /* What each group of a key is shown as: itself, or OTHERS. */
-static uint32_t *choose_values(const struct ls_profile *p, const struct ls_grouping *g, const uint64_t *ticks)
+static uint32_t *choose_values(const struct ls_profile *p, const struct ls_grouping *g,
+                               const uint64_t *ticks)
 {
         uint32_t *shown = calloc((size_t)g->n_groups + 1, sizeof(*shown));
         struct ranked *groups = calloc((size_t)g->n_groups + 1, sizeof(*groups));
@@ -144,7 +146,8 @@ void ls_page_labels_json(const struct ls_page_labels *l, struct ls_js *g)
                         uint32_t group = l->values[k][l->sample_of[i]];
 
                         ls_js_string(g, l->keys[k]->key->argument);
-                        ls_js_string(g, group == OTHERS ? OTHERS_TEXT : ls_group_text(l->keys[k], group));
+                        ls_js_string(g, group == OTHERS ? OTHERS_TEXT
+                                                        : ls_group_text(l->keys[k], group));
                 }
                 ls_js_close(g, ']');
         }

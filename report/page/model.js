@@ -68,6 +68,15 @@ function payingStacks(p) {
         return paying.map((stack, i) => stack || i);
 }
 
+/* The same by function and module: a builtin that compiled code has inlined is its caller. */
+function payingForInlined(p) {
+        const { parent, location } = p.stacks,
+                isInlined = stack => stack && p.functions[p.locations.func[location[stack]]].inlined;
+
+        if (!p.functions.some(f => f.inlined)) return undefined;
+        return Uint32Array.from(parent, (caller, i) => (isInlined(i) && caller ? caller : i));
+}
+
 /* What rows can be grouped by: groups of locations, and what each is called. */
 const KEYS = {
         function: {
@@ -75,6 +84,8 @@ const KEYS = {
                 make(p) {
                         return {
                                 group: p.locations.func,
+                                paying: payingForInlined(p),
+                                isRow: g => !p.functions[g].inlined,
                                 n: p.functions.length,
                                 text: g => p.functions[g].name,
                                 func: g => g,
@@ -105,6 +116,7 @@ const KEYS = {
                         return {
                                 group,
                                 paying: payingStacks(p),
+                                isRow: g => p.functions[p.locations.func[sample[g]]].kind === KIND_LUA,
                                 n: sample.length,
                                 func: g => p.locations.func[sample[g]],
                                 line: g => p.locations.line[sample[g]],
@@ -123,6 +135,8 @@ const KEYS = {
                 make(p) {
                         return {
                                 group: Uint32Array.from(p.locations.func, f => p.functions[f].module),
+                                paying: payingForInlined(p),
+                                isRow: g => p.modules[g] !== '[inlined]',
                                 n: p.modules.length,
                                 text: g => p.modules[g],
                                 func: () => NO_GROUP,
@@ -268,8 +282,8 @@ class Aggregate {
                         now = this.sumGroups(key, this.self, this.total);
                 const base = this.base ? this.sumGroups(key, this.base.self, this.base.total) : null;
                 const rows = [];
-                /* By line, what is no line is a row only where no line pays for it. */
-                const isRow = g => !key.paying || p.functions[key.func(g)].kind === KIND_LUA;
+                /* What others pay for is a row only where there are none. */
+                const isRow = g => !key.paying || key.isRow(g);
 
                 for (let g = 0; g < key.n; g++)
                         if (now.self[g] || (base && base.self[g]) || (isRow(g) && (now.total[g] || (base && base.total[g]))))

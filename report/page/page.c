@@ -10,14 +10,16 @@
 /* Without padding: the reader knows the number of values. */
 static char *to_base64(const uint8_t *p, size_t n, size_t *ret_len)
 {
-        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        static const char digits[] =
+                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         char *text = malloc(n / 3 * 4 + 8), *out = text;
 
         if (!text)
                 return NULL;
         for (size_t i = 0; i < n; i += 3) {
                 size_t left = n - i;
-                uint32_t bits = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0);
+                uint32_t bits = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
+                                (left > 2 ? p[i + 2] : 0);
 
                 *out++ = digits[bits >> 18];
                 *out++ = digits[bits >> 12 & 63];
@@ -95,7 +97,8 @@ static int put_cells(struct ls_js *g, const struct ls_page_tables *t)
         return error ? -ENOMEM : 0;
 }
 
-static int put_all_cells(const struct ls_page *page, const struct ls_page_tables *t, struct ls_js *g)
+static int put_all_cells(const struct ls_page *page, const struct ls_page_tables *t,
+                         struct ls_js *g)
 {
         int error;
 
@@ -144,7 +147,8 @@ static int put_data(const struct ls_page *page, const struct ls_page_tables *t, 
 }
 
 /* Reads both recordings. */
-static int collect(const struct ls_page *page, struct ls_page_cells c[2], struct ls_page_tables t[2])
+static int collect(const struct ls_page *page, struct ls_page_cells c[2],
+                   struct ls_page_tables t[2])
 {
         int error = ls_page_cells_init(&c[0], page->report, 0);
 

@@ -90,8 +90,9 @@ struct ls_page_tables {                 /* tables.c: what the cells of one recor
 
 /* before: the tables of the other recording, whose numbers come first, and its functions that are
  * the same (see struct ls_page); NULL = there is none. */
-int ls_page_tables_init(struct ls_page_tables *t, const struct ls_report *r, const struct ls_page_cells *c,
-                        const struct ls_page_tables *before, const uint32_t *same_function);
+int ls_page_tables_init(struct ls_page_tables *t, const struct ls_report *r,
+                        const struct ls_page_cells *c, const struct ls_page_tables *before,
+                        const uint32_t *same_function);
 void ls_page_tables_done(struct ls_page_tables *t);
 /* Of both recordings, or of one. */
 int ls_page_tables_json(const struct ls_page_tables *t, unsigned n_tables, struct ls_js *g);

@@ -151,8 +151,10 @@ static const char *notice_of(const struct embed *e, const struct ls_source_text 
 {
         static const char *const texts[] = {
                 [LS_SOURCE_OK] = "",
-                [LS_SOURCE_CHANGED] = "The file has changed since it was recorded: its text is not in this page.",
-                [LS_SOURCE_UNKNOWN] = "The trace does not tell which file it was: its text is not in this page.",
+                [LS_SOURCE_CHANGED] =
+                        "The file has changed since it was recorded: its text is not in this page.",
+                [LS_SOURCE_UNKNOWN] =
+                        "The trace does not tell which file it was: its text is not in this page.",
                 [LS_SOURCE_NOT_A_FILE] = "The text of this chunk is not in the trace.",
                 [LS_SOURCE_BYTECODE] = "The file is bytecode.",
         };
@@ -210,7 +212,9 @@ int ls_page_sources_json(const struct ls_page_tables *t, unsigned n_tables, stru
                 error = put_sources(&e, &t[i]);
         ls_js_close(g, ']');
         if (e.left_out)
-                ls_warning("%u source file%s not in the page: not known to be what was recorded, or changed since; "
-                           "see --annotate", e.left_out, e.left_out == 1 ? " is" : "s are");
+                ls_warning("%u source file%s not in the page: not known to be what was recorded, "
+                           "or changed since; "
+                           "see --annotate",
+                           e.left_out, e.left_out == 1 ? " is" : "s are");
         return error;
 }

@@ -50,7 +50,8 @@ static void use_stacks(struct ls_page_tables *t, int is_first)
         const struct ls_profile *p = t->r->profile;
 
         for (size_t i = 0; i < t->c->n_cells; i++)
-                for (uint32_t at = t->c->cells[i].stack; at && !is_used(&t->stacks, at); at = p->stacks[at].parent)
+                for (uint32_t at = t->c->cells[i].stack; at && !is_used(&t->stacks, at);
+                     at = p->stacks[at].parent)
                         use(&t->stacks, at);
         for (uint32_t i = 1; i < p->n_stacks; i++)
                 if (is_used(&t->stacks, i))
@@ -60,7 +61,8 @@ static void use_stacks(struct ls_page_tables *t, int is_first)
 }
 
 /* same: the function of each in the other recording, whose tables are before. */
-static void number_functions(struct ls_page_tables *t, const struct ls_page_tables *before, const uint32_t *same)
+static void number_functions(struct ls_page_tables *t, const struct ls_page_tables *before,
+                             const uint32_t *same)
 {
         const struct ls_profile *p = t->r->profile;
 
@@ -97,8 +99,9 @@ static void use_rest(struct ls_page_tables *t)
         }
 }
 
-int ls_page_tables_init(struct ls_page_tables *t, const struct ls_report *r, const struct ls_page_cells *c,
-                        const struct ls_page_tables *before, const uint32_t *same_function)
+int ls_page_tables_init(struct ls_page_tables *t, const struct ls_report *r,
+                        const struct ls_page_cells *c, const struct ls_page_tables *before,
+                        const uint32_t *same_function)
 {
         const struct ls_profile *p = r->profile;
         int error = ls_grouping_new(ls_key_find("module", 6), p, r->labels, &t->module);
@@ -111,7 +114,8 @@ int ls_page_tables_init(struct ls_page_tables *t, const struct ls_report *r, con
             (error = ids_init(&t->locations, p->n_locations, before ? &before->locations : NULL)) ||
             (error = ids_init(&t->functions, p->n_functions, before ? &before->functions : NULL)) ||
             (error = ids_init(&t->sources, p->n_sources, before ? &before->sources : NULL)) ||
-            (error = ids_init(&t->modules, t->module->n_groups, before ? &before->modules : NULL)) ||
+            (error = ids_init(&t->modules, t->module->n_groups,
+                              before ? &before->modules : NULL)) ||
             (error = ids_init(&t->zones, c->zones->n_groups, before ? &before->zones : NULL)) ||
             (error = ids_init(&t->threads, c->threads->n_groups, before ? &before->threads : NULL)))
                 return error;
@@ -132,8 +136,8 @@ int ls_page_tables_init(struct ls_page_tables *t, const struct ls_report *r, con
 
 void ls_page_tables_done(struct ls_page_tables *t)
 {
-        struct ls_page_ids *all[] = { &t->stacks, &t->locations, &t->functions, &t->sources, &t->modules, &t->zones,
-                                      &t->threads };
+        struct ls_page_ids *all[] = { &t->stacks,  &t->locations, &t->functions, &t->sources,
+                                      &t->modules, &t->zones,     &t->threads };
 
         for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
                 free(all[i]->of);
@@ -179,8 +183,10 @@ static void add_locations(const struct ls_page_tables *t, struct columns *to)
         }
 }
 
-static int put_columns(const struct ls_page_tables *t, unsigned n_tables, struct ls_js *g, const char *key, uint32_t n,
-                       void (*add)(const struct ls_page_tables *, struct columns *), const char *name_a, const char *name_b)
+static int put_columns(const struct ls_page_tables *t, unsigned n_tables, struct ls_js *g,
+                       const char *key, uint32_t n,
+                       void (*add)(const struct ls_page_tables *, struct columns *),
+                       const char *name_a, const char *name_b)
 {
         struct columns columns = { .last_a = 0 };
         int error;
@@ -195,7 +201,8 @@ static int put_columns(const struct ls_page_tables *t, unsigned n_tables, struct
         return error ? -ENOMEM : 0;
 }
 
-/* [name, kind, module, source, first line, last line] of each. */
+/* [name, kind, module, source, first line, last line, whether its callers pay for it in flat views]
+ * of each. */
 static int put_functions(const struct ls_page_tables *t, struct ls_js *g)
 {
         const struct ls_profile *p = t->r->profile;
@@ -218,6 +225,7 @@ static int put_functions(const struct ls_page_tables *t, struct ls_js *g)
                 ls_js_u64(g, f->kind == LS_FUNC_LUA ? t->sources.of[f->source] : 0);
                 ls_js_u64(g, f->first_line);
                 ls_js_u64(g, f->last_line);
+                ls_js_u64(g, (f->flags & LS_FUNCF_INLINED) && !t->r->labels->inlined);
                 ls_js_close(g, ']');
         }
         free(module_of);
@@ -302,10 +310,12 @@ static void put_states(struct ls_js *g)
 int ls_page_tables_json(const struct ls_page_tables *t, unsigned n_tables, struct ls_js *g)
 {
         const struct ls_page_tables *last = &t[n_tables - 1];
-        int error = put_columns(t, n_tables, g, "stacks", last->stacks.n, add_stacks, "parent", "location");
+        int error = put_columns(t, n_tables, g, "stacks", last->stacks.n, add_stacks, "parent",
+                                "location");
 
         if (!error)
-                error = put_columns(t, n_tables, g, "locations", last->locations.n, add_locations, "function", "line");
+                error = put_columns(t, n_tables, g, "locations", last->locations.n, add_locations,
+                                    "function", "line");
         if (!error)
                 error = put_all_functions(t, n_tables, g);
         put_all_texts(t, n_tables, g);

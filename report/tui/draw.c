@@ -1,4 +1,4 @@
-/* One screen of the terminal browser: title, facts, filters, rows, hints. Called by report/tui*.c.
+/* Screen of the terminal browser: title, facts, filters, rows, hints. Called by report/tui*.c.
  *
  * A low terminal loses the facts first, then the filters; below LEAST_ROWS or LEAST_COLUMNS it says
  * what it needs. */
@@ -55,7 +55,8 @@ enum ls_tui_part ls_tui_part_at(struct ls_tui *t, int y, size_t *ret_row)
 
         if (y == first - 1)
                 return LS_TUI_HEAD;
-        if (y < first || y >= first + ls_tui_body_rows(t) || v->top + (size_t)(y - first) >= v->n_rows)
+        if (y < first || y >= first + ls_tui_body_rows(t) ||
+            v->top + (size_t)(y - first) >= v->n_rows)
                 return LS_TUI_NOTHING;
         *ret_row = v->top + (size_t)(y - first);
         return LS_TUI_ROW;
@@ -80,7 +81,8 @@ static void draw_title(struct ls_tui *t)
         if (right > width - 8)
                 right = width - 8;
         if (width < 60) {               /* what is shown is more than of what */
-                left = ls_screen_put(0, 1, width - (int)strlen(at) - 3, LS_LOOK_TITLE, *live ? live : title);
+                left = ls_screen_put(0, 1, width - (int)strlen(at) - 3, LS_LOOK_TITLE,
+                                     *live ? live : title);
         } else {
                 left = ls_screen_printf(0, 1, width - right - 2, LS_LOOK_TITLE, "%s%s%s", live,
                                         *live && *t->program ? ": " : "", t->program);
@@ -99,17 +101,23 @@ static void draw_facts(const struct ls_tui *t, int y)
         if (!t->profile)
                 return;
         if (f->asked_ns)
-                snprintf(asked, sizeof(asked), ", asked %.0f a second, got %.0f", 1e9 / (double)f->asked_ns, f->achieved_hz);
+                snprintf(asked, sizeof(asked), ", asked %.0f a second, got %.0f",
+                         1e9 / (double)f->asked_ns, f->achieved_hz);
         if (f->lost_ticks && f->ticks)
-                snprintf(lost, sizeof(lost), ", lost %.2f%%", 100 * ls_share(f->lost_ticks, f->ticks));
+                snprintf(lost, sizeof(lost), ", lost %.2f%%",
+                         100 * ls_share(f->lost_ticks, f->ticks));
         if (ls_events_amount(&t->filter.choice))
                 snprintf(shown, sizeof(shown), "%s %s; ", ls_event_name(event),
                          ls_amount_text(event, (double)t->aggregate->ticks, cpu));
         else if (ls_events_besides_cpu(t->profile))
-                snprintf(shown, sizeof(shown), "%s time, %s; ", ls_event_name(t->filter.choice.id[0]),
-                         ls_duration_text(t->aggregate->ticks * t->profile->interval_ns, cpu, sizeof(cpu)));
-        ls_screen_printf(y, 1, ls_screen_columns() - 1, LS_LOOK_DIM, "%s%" PRIu64 " samples, %s of CPU%s%s%s", shown,
-                         t->profile->recorded_samples, ls_duration_text(f->cpu_ns, cpu, sizeof(cpu)), asked, lost,
+                snprintf(shown, sizeof(shown), "%s time, %s; ",
+                         ls_event_name(t->filter.choice.id[0]),
+                         ls_duration_text(t->aggregate->ticks * t->profile->interval_ns, cpu,
+                                          sizeof(cpu)));
+        ls_screen_printf(y, 1, ls_screen_columns() - 1, LS_LOOK_DIM,
+                         "%s%" PRIu64 " samples, %s of CPU%s%s%s", shown,
+                         t->profile->recorded_samples,
+                         ls_duration_text(f->cpu_ns, cpu, sizeof(cpu)), asked, lost,
                          t->profile->n_damages ? ", damaged (o tells more)" : "");
 }
 
@@ -121,7 +129,8 @@ static void draw_filters(const struct ls_tui *t, int y)
         x += ls_screen_put(y, x, 8, LS_LOOK_KEY, "filter ");
         if (t->aggregate)
                 x += ls_screen_printf(y, x, 40, LS_LOOK_BOLD, "%.1f%% of %" PRIu64 " ticks: ",
-                                      100 * ls_share(t->aggregate->ticks, t->aggregate->all_ticks), t->aggregate->all_ticks);
+                                      100 * ls_share(t->aggregate->ticks, t->aggregate->all_ticks),
+                                      t->aggregate->all_ticks);
         if (text)
                 ls_screen_put(y, x, ls_screen_columns() - x, LS_LOOK_BOLD, text);
         free(text);
@@ -134,11 +143,13 @@ static void draw_empty(struct ls_tui *t, int y)
         size_t size = 0;
 
         if (!t->profile) {
-                ls_screen_put(y, 1, ls_screen_columns() - 1, LS_LOOK_PLAIN, "Waiting for the first samples...");
+                ls_screen_put(y, 1, ls_screen_columns() - 1, LS_LOOK_PLAIN,
+                              "Waiting for the first samples...");
                 return;
         }
         if (t->aggregate->ticks || !ls_tui_top(t)->built) {
-                ls_screen_put(y, 1, ls_screen_columns() - 1, LS_LOOK_PLAIN, "[Nothing to show here]");
+                ls_screen_put(y, 1, ls_screen_columns() - 1, LS_LOOK_PLAIN,
+                              "[Nothing to show here]");
                 return;
         }
         report.out = open_memstream(&text, &size);
@@ -179,7 +190,8 @@ static void draw_last(struct ls_tui *t)
 
         ls_screen_clear_line(y, LS_LOOK_PLAIN);
         if (*t->message) {
-                ls_screen_put(y, 0, width, t->message_is_error ? LS_LOOK_ERROR : LS_LOOK_BOLD, t->message);
+                ls_screen_put(y, 0, width, t->message_is_error ? LS_LOOK_ERROR : LS_LOOK_BOLD,
+                              t->message);
                 return;
         }
         for (unsigned i = 0; ls_tui_hint(bits, i, &key, &hint); i++) {
@@ -207,7 +219,8 @@ void ls_tui_draw_above(struct ls_tui *t)
         for (int i = 0; i < rows; i++)
                 ls_screen_clear_line(i, LS_LOOK_PLAIN);
         if (is_too_small()) {
-                ls_screen_printf(0, 0, ls_screen_columns(), LS_LOOK_PLAIN, "needs %dx%d", LEAST_COLUMNS, LEAST_ROWS);
+                ls_screen_printf(0, 0, ls_screen_columns(), LS_LOOK_PLAIN, "needs %dx%d",
+                                 LEAST_COLUMNS, LEAST_ROWS);
                 return;
         }
         ls_tui_goto(t, v->cursor);      /* the terminal may have another size */

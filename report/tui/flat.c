@@ -40,7 +40,8 @@ struct flat {
 
 static const struct ls_grouping *grouping_of(const struct flat *f, const struct node *n)
 {
-        return n->kind == PART && f->rows->grouping[1] ? f->rows->grouping[1] : f->rows->grouping[0];
+        return n->kind == PART && f->rows->grouping[1] ? f->rows->grouping[1]
+                                                       : f->rows->grouping[0];
 }
 
 static char *name_of(const struct flat *f, const struct node *n)
@@ -52,7 +53,8 @@ static char *name_of(const struct flat *f, const struct node *n)
 
 static uint32_t group_of(const struct flat *f, const struct node *n)
 {
-        return n->kind == ROW || n->kind == PART ? ls_rows_group(f->rows, n->kind == PART, n->id) : n->id;
+        return n->kind == ROW || n->kind == PART ? ls_rows_group(f->rows, n->kind == PART, n->id)
+                                                 : n->id;
 }
 
 static uint32_t function_of(const struct flat *f, const struct node *n)
@@ -62,7 +64,8 @@ static uint32_t function_of(const struct flat *f, const struct node *n)
         return g->key->function ? g->key->function(g, group_of(f, n)) : 0;
 }
 
-static void set_node(const struct flat *f, struct node *n, struct node *parent, enum kind kind, uint32_t id)
+static void set_node(const struct flat *f, struct node *n, struct node *parent, enum kind kind,
+                     uint32_t id)
 {
         char *name;
 
@@ -122,7 +125,8 @@ static int fill_calls(struct ls_tui *t, struct flat *f, struct node *n)
         f->calls_ready = !r;
         for (int side = 0; !r && side < 2; side++)
                 if (n->kind == ROW || n->kind == (side ? CALLEE : CALLER))
-                        r = ls_calls_edges(&f->calls, side, chain, n_chain, &edges[side], &n_edges[side]);
+                        r = ls_calls_edges(&f->calls, side, chain, n_chain, &edges[side],
+                                           &n_edges[side]);
         if (!r) {
                 n->kids = calloc(n_edges[0] + n_edges[1] + 1, sizeof(*n->kids));
                 r = n->kids ? 0 : -ENOMEM;
@@ -200,7 +204,9 @@ static void measure(struct ls_tui *t, struct flat *f)
         f->place_width = 0;
         for (size_t i = 0; i < f->rows->n_rows && i < MEASURED; i++) {
                 char *name = name_of(f, &f->nodes[i]);
-                char *place = g->key->function ? ls_place_text(&t->report, function_of(f, &f->nodes[i])) : NULL;
+                char *place = g->key->function
+                                      ? ls_place_text(&t->report, function_of(f, &f->nodes[i]))
+                                      : NULL;
                 size_t width = name ? ls_text_columns(name) : 0;
 
                 f->name_width = width > f->name_width ? width : f->name_width;
@@ -294,15 +300,18 @@ static void flat_title(const struct ls_tui *t, const struct ls_tui_view *v, char
         if (ls_screen_columns() < 40)
                 snprintf(buf, size, "%s", t->o->by[0]->name);
         else
-                snprintf(buf, size, "by %s%s%s, sorted by %s", t->o->by[0]->name, t->o->by[1] ? "," : "",
-                         t->o->by[1] ? t->o->by[1]->name : "", sorts[t->o->sort]);
+                snprintf(buf, size, "by %s%s%s, sorted by %s", t->o->by[0]->name,
+                         t->o->by[1] ? "," : "", t->o->by[1] ? t->o->by[1]->name : "",
+                         sorts[t->o->sort]);
 }
 
-struct columns { int self, margin, total, bar, name, name_width, place, place_width; };    /* -1 = not shown */
+struct columns {
+        int self, margin, total, bar, name, name_width, place, place_width;
+}; /* -1 = not shown */
 
 #define BAR 10
 
-/* What the width has room for: the name first, then total, margin, place, bar. */
+/* Columns that the width has room for: the name first, then total, margin, place, bar. */
 static void lay_out(const struct ls_tui *t, const struct flat *f, struct columns *c)
 {
         int width = ls_screen_columns(), number = (int)ls_number_width(&t->report), x = number;
@@ -327,12 +336,17 @@ static void lay_out(const struct ls_tui *t, const struct flat *f, struct columns
                 int want = (int)f->place_width + 2, least = c->name_width / 3;
                 int left = c->name_width - (int)f->name_width - 3;
 
-                c->place_width = want < left ? want : left > least ? left : least < want ? least : want;
+                c->place_width = want < left    ? want
+                                 : left > least ? left
+                                 : least < want ? least
+                                                : want;
                 c->name_width -= c->place_width;
                 c->place = c->name + c->name_width + 1;
                 c->place_width--;
-                if (c->name_width > (int)f->name_width + 3 && c->name_width > 30) {     /* near to the name */
-                        int less = c->name_width - ((int)f->name_width + 3 > 30 ? (int)f->name_width + 3 : 30);
+                if (c->name_width > (int)f->name_width + 3 &&
+                    c->name_width > 30) { /* near to the name */
+                        int less = c->name_width -
+                                   ((int)f->name_width + 3 > 30 ? (int)f->name_width + 3 : 30);
 
                         c->name_width -= less;
                         c->place -= less;
@@ -353,8 +367,10 @@ static void flat_head(const struct ls_tui *t, const struct ls_tui_view *v, int y
         if (c.margin >= 0)
                 ls_screen_printf(y, c.margin, 8, LS_LOOK_HEAD, "%8s", "+-95%");
         if (c.total >= 0)
-                ls_screen_printf(y, c.total + 1, number, LS_LOOK_HEAD, "%*s", number, ls_number_title(&t->report, "Total"));
-        ls_screen_put(y, c.name + 2, c.name_width - 2, LS_LOOK_HEAD, f->rows->grouping[0]->key->title);
+                ls_screen_printf(y, c.total + 1, number, LS_LOOK_HEAD, "%*s", number,
+                                 ls_number_title(&t->report, "Total"));
+        ls_screen_put(y, c.name + 2, c.name_width - 2, LS_LOOK_HEAD,
+                      f->rows->grouping[0]->key->title);
         if (c.place >= 0)
                 ls_screen_put(y, c.place, c.place_width, LS_LOOK_HEAD, "Source");
 }
@@ -374,8 +390,8 @@ static int flat_sort_at(const struct ls_tui *t, const struct ls_tui_view *v, int
 }
 
 /* The name with what stands before it; with the place behind it on the first level. */
-static void put_name(const struct ls_tui *t, const struct flat *f, const struct node *n, const struct columns *c, int y,
-                     unsigned look)
+static void put_name(const struct ls_tui *t, const struct flat *f, const struct node *n,
+                     const struct columns *c, int y, unsigned look)
 {
         static const char *const sides[2][4] = { { "", "<- ", "-> ", "-- " },
                                                  { "", "\u2190 ", "\u2192 ", "\u2500 " } };
@@ -386,8 +402,10 @@ static void put_name(const struct ls_tui *t, const struct flat *f, const struct 
         if (indent > limit)             /* too deep to be indented: told by a number */
                 ls_screen_printf(y, x, limit, quiet, "(%u)", n->level);
         x += indent > limit ? limit : indent;
-        x += ls_screen_put(y, x, 2, quiet, ls_tui_mark(can_open(f, n), ls_tui_set_has(&f->opened, n->identity)));
-        x += ls_screen_put(y, x, 3, n->kind == CALLER || n->kind == CALLEE ? quiet : look, sides[ls_screen_utf8()][n->kind]);
+        x += ls_screen_put(y, x, 2, quiet,
+                           ls_tui_mark(can_open(f, n), ls_tui_set_has(&f->opened, n->identity)));
+        x += ls_screen_put(y, x, 3, n->kind == CALLER || n->kind == CALLEE ? quiet : look,
+                           sides[ls_screen_utf8()][n->kind]);
         if (name)
                 ls_screen_put_found(y, x, c->name + c->name_width - x, look, name, t->search);
         free(name);
@@ -399,23 +417,28 @@ static void put_name(const struct ls_tui *t, const struct flat *f, const struct 
         free(place);
 }
 
-static void flat_draw(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, int y, int selected)
+static void flat_draw(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, int y,
+                      int selected)
 {
         const struct flat *f = v->data;
         const struct node *n = f->shown[row];
         unsigned look = selected ? LS_LOOK_SELECTED : LS_LOOK_PLAIN;
         struct columns c;
-        uint64_t main_ticks = n->kind == CALLER || n->kind == CALLEE || t->o->sort == LS_SORT_TOTAL ? n->total : n->self;
+        uint64_t main_ticks = n->kind == CALLER || n->kind == CALLEE || t->o->sort == LS_SORT_TOTAL
+                                      ? n->total
+                                      : n->self;
 
         lay_out(t, f, &c);
         if (n->kind == ROW || n->kind == PART || c.total < 0)
-                ls_tui_put_number(t, y, c.self, n->kind == ROW || n->kind == PART ? n->self : n->total, selected);
+                ls_tui_put_number(t, y, c.self,
+                                  n->kind == ROW || n->kind == PART ? n->self : n->total, selected);
         if (c.margin >= 0 && n->kind == ROW)
                 ls_tui_put_margin(t, y, c.margin, n->self, selected ? look : LS_LOOK_DIM);
         if (c.total >= 0)
                 ls_tui_put_number(t, y, c.total + 1, n->total, selected);
         if (c.bar >= 0)
-                ls_screen_bar(y, c.bar, BAR, (double)main_ticks / (double)f->most, ls_tui_heat(t, main_ticks, selected));
+                ls_screen_bar(y, c.bar, BAR, (double)main_ticks / (double)f->most,
+                              ls_tui_heat(t, main_ticks, selected));
         put_name(t, f, n, &c, y, look);
 }
 
@@ -473,7 +496,8 @@ static void flat_close_row(struct ls_tui *t, struct ls_tui_view *v, size_t row)
         ls_tui_goto(t, row);
 }
 
-static int flat_place(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, struct ls_tui_place *ret)
+static int flat_place(const struct ls_tui *t, const struct ls_tui_view *v, size_t row,
+                      struct ls_tui_place *ret)
 {
         const struct flat *f = v->data;
         const struct node *n = f->shown[row];
@@ -508,8 +532,20 @@ static int flat_seek(struct ls_tui *t, struct ls_tui_view *v, const char *name)
 }
 
 const struct ls_tui_view_ops ls_tui_flat = {
-        .name = "flat", .bit = LS_TUI_IN_FLAT, .needs = LS_TUI_NEEDS_PROFILE,
-        .build = flat_build, .forget = flat_forget, .close = flat_close, .title = flat_title, .head = flat_head,
-        .draw = flat_draw, .text = flat_text, .identity = flat_identity, .open_row = flat_open, .close_row = flat_close_row,
-        .place = flat_place, .seek = flat_seek, .sort_at = flat_sort_at,
+        .name = "flat",
+        .bit = LS_TUI_IN_FLAT,
+        .needs = LS_TUI_NEEDS_PROFILE,
+        .build = flat_build,
+        .forget = flat_forget,
+        .close = flat_close,
+        .title = flat_title,
+        .head = flat_head,
+        .draw = flat_draw,
+        .text = flat_text,
+        .identity = flat_identity,
+        .open_row = flat_open,
+        .close_row = flat_close_row,
+        .place = flat_place,
+        .seek = flat_seek,
+        .sort_at = flat_sort_at,
 };

@@ -1,4 +1,4 @@
-/* What comes into the terminal browser: keys, the mouse, typed lines, signals, news of the trace.
+/* Input of the terminal browser: keys, the mouse, typed lines, signals, news of the trace.
  * Called by report/tui*.c.
  *
  * Signals are blocked but while it waits, so none comes between a look and a wait. Curses has
@@ -60,7 +60,8 @@ int ls_tui_exit(int status)
 /* Waits for a key, a signal, or news. Returns 0, or LS_KEY_*. */
 static int wait_for_news(struct ls_tui *t)
 {
-        struct pollfd fds[2] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = -1, .events = POLLIN } };
+        struct pollfd fds[2] = { { .fd = STDIN_FILENO, .events = POLLIN },
+                                 { .fd = -1, .events = POLLIN } };
         struct timespec second = { .tv_sec = 1 };
         int n;
 
@@ -86,11 +87,12 @@ static struct { MEVENT events[16]; unsigned n; uint64_t at_ns; } mouse;
 static void take_mouse(void)
 {
         mouse.at_ns = ls_clock_ns(CLOCK_MONOTONIC);
-        while (mouse.n < sizeof(mouse.events) / sizeof(mouse.events[0]) && getmouse(&mouse.events[mouse.n]) == OK)
+        while (mouse.n < sizeof(mouse.events) / sizeof(mouse.events[0]) &&
+               getmouse(&mouse.events[mouse.n]) == OK)
                 mouse.n++;
 }
 
-/* What the oldest of them is for us: LS_KEY_IDLE = nothing. */
+/* Key for the oldest event of the mouse: LS_KEY_IDLE = none. */
 static int mouse_key(struct ls_tui *t)
 {
         static struct { uint64_t at_ns; int y, x; } last;
@@ -103,7 +105,8 @@ static int mouse_key(struct ls_tui *t)
                 return LS_KEY_WHEEL_DOWN;
         if (!(e->bstate & BUTTON1_PRESSED))
                 return LS_KEY_IDLE;
-        is_double = last.at_ns && mouse.at_ns - last.at_ns < DOUBLE_NS && last.y == e->y && last.x == e->x;
+        is_double = last.at_ns && mouse.at_ns - last.at_ns < DOUBLE_NS && last.y == e->y &&
+                    last.x == e->x;
         last.at_ns = is_double ? 0 : mouse.at_ns;       /* a third click is a first one */
         last.y = t->mouse_y = e->y;
         last.x = t->mouse_x = e->x;
@@ -206,7 +209,8 @@ static void draw_line(struct ls_tui *t, const char *prompt, const struct line *l
         ls_tui_draw_above(t);
         if (*t->message && y > 1) {
                 ls_screen_clear_line(y - 1, LS_LOOK_PLAIN);
-                ls_screen_put(y - 1, 0, ls_screen_columns(), t->message_is_error ? LS_LOOK_ERROR : LS_LOOK_BOLD, t->message);
+                ls_screen_put(y - 1, 0, ls_screen_columns(),
+                              t->message_is_error ? LS_LOOK_ERROR : LS_LOOK_BOLD, t->message);
         }
         ls_screen_clear_line(y, LS_LOOK_PLAIN);
         x = ls_screen_put(y, 0, ls_screen_columns() / 2, LS_LOOK_KEY, prompt);
@@ -305,7 +309,8 @@ static void complete(struct ls_tui *t, struct line *l, const struct poptOption *
         for (const struct poptOption *o = options; o->longName; o++) {
                 if (!begins(l, from, o->longName))
                         continue;
-                snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s--%s", n ? " " : "", o->longName);
+                snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s--%s", n ? " " : "",
+                         o->longName);
                 if (!n++) {
                         first = o->longName;
                         shared = strlen(first);

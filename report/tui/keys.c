@@ -90,7 +90,9 @@ static void key_source(struct ls_tui *t, int arg)
 static void key_tree(struct ls_tui *t, int arg)
 {
         struct ls_tui_view *v = ls_tui_top(t);
-        char *name = v->cursor < v->n_rows && v->ops->bit != LS_TUI_IN_SOURCE ? v->ops->text(t, v, v->cursor) : NULL;
+        char *name = v->cursor < v->n_rows && v->ops->bit != LS_TUI_IN_SOURCE
+                             ? v->ops->text(t, v, v->cursor)
+                             : NULL;
 
         (void)arg;
         v = ls_tui_base(t, t->views[0].ops == &ls_tui_flat ? &ls_tui_tree : &ls_tui_flat, NULL);
@@ -121,8 +123,9 @@ static void key_sort(struct ls_tui *t, int arg)
         int totals = t->o->by[0]->is_frame;
 
         (void)arg;
-        sort_by(t, t->o->sort == LS_SORT_SELF && totals ? LS_SORT_TOTAL : t->o->sort == LS_SORT_NAME ? LS_SORT_SELF
-                                                                                                     : LS_SORT_NAME);
+        sort_by(t, t->o->sort == LS_SORT_SELF && totals ? LS_SORT_TOTAL
+                   : t->o->sort == LS_SORT_NAME         ? LS_SORT_SELF
+                                                        : LS_SORT_NAME);
 }
 
 /* The mouse on a row, or on the head of a column. */
@@ -131,7 +134,9 @@ static void key_click(struct ls_tui *t, int open)
         struct ls_tui_view *v = ls_tui_top(t);
         size_t row = 0;
         enum ls_tui_part part = ls_tui_part_at(t, t->mouse_y, &row);
-        int sort = part == LS_TUI_HEAD && v->built && v->ops->sort_at ? v->ops->sort_at(t, v, t->mouse_x) : -1;
+        int sort = part == LS_TUI_HEAD && v->built && v->ops->sort_at
+                           ? v->ops->sort_at(t, v, t->mouse_x)
+                           : -1;
 
         if (sort >= 0)
                 sort_by(t, (enum ls_sort)sort);
@@ -197,7 +202,8 @@ static void key_search(struct ls_tui *t, int arg)
         snprintf(before, sizeof(before), "%s", t->search);
         search_from = v->cursor;
         search_top = v->top;
-        if (ls_input_line(t, &(struct ls_prompt){ .text = "/", .changed = search_changed }, text, sizeof(text))) {
+        if (ls_input_line(t, &(struct ls_prompt){ .text = "/", .changed = search_changed }, text,
+                          sizeof(text))) {
                 snprintf(t->search, sizeof(t->search), "%s", before);
                 v->cursor = search_from;
                 v->top = search_top;
@@ -245,8 +251,10 @@ static void key_filter(struct ls_tui *t, int arg)
         }
         snprintf(text, sizeof(text), "%s%s", now ? now : "", now && *now ? " " : "");
         free(now);
-        while (!ls_input_line(t, &(struct ls_prompt){ .text = "filter: ", .options = ls_filter_option_table }, text,
-                              sizeof(text)))
+        while (!ls_input_line(t,
+                              &(struct ls_prompt){ .text = "filter: ",
+                                                   .options = ls_filter_option_table },
+                              text, sizeof(text)))
                 if (!apply_filters(t, text))
                         return;
         t->message[0] = '\0';
@@ -347,51 +355,191 @@ static void key_quit(struct ls_tui *t, int arg)
 
 static const struct key keys[] = {
         { "Up, k", "one row up", NULL, LS_TUI_IN_ALL, key_move, -1, { C(KEY_UP), 'k', CTRL('P') } },
-        { "Down, j", "one row down", NULL, LS_TUI_IN_ALL, key_move, 1, { C(KEY_DOWN), 'j', CTRL('N') } },
-        { "PageUp, Ctrl-B", "a screen up", NULL, LS_TUI_IN_ALL, key_page, -1, { C(KEY_PPAGE), CTRL('B') } },
-        { "PageDown, Space", "a screen down", NULL, LS_TUI_IN_ALL, key_page, 1, { C(KEY_NPAGE), ' ', CTRL('F') } },
+        { "Down, j",
+          "one row down",
+          NULL,
+          LS_TUI_IN_ALL,
+          key_move,
+          1,
+          { C(KEY_DOWN), 'j', CTRL('N') } },
+        { "PageUp, Ctrl-B",
+          "a screen up",
+          NULL,
+          LS_TUI_IN_ALL,
+          key_page,
+          -1,
+          { C(KEY_PPAGE), CTRL('B') } },
+        { "PageDown, Space",
+          "a screen down",
+          NULL,
+          LS_TUI_IN_ALL,
+          key_page,
+          1,
+          { C(KEY_NPAGE), ' ', CTRL('F') } },
         { "Home, g", "the first row", NULL, LS_TUI_IN_ALL, key_end, 0, { C(KEY_HOME), 'g', '<' } },
         { "End, G", "the last row", NULL, LS_TUI_IN_ALL, key_end, 1, { C(KEY_END), 'G', '>' } },
-        { "Enter, Right, l", "open the row: callers and callees, branches; or close it", "open",
-          LS_TUI_IN_FLAT | LS_TUI_IN_TREE | LS_TUI_IN_LIST, key_open, 0,
+        { "Enter, Right, l",
+          "open the row: callers and callees, branches; or close it",
+          "open",
+          LS_TUI_IN_FLAT | LS_TUI_IN_TREE | LS_TUI_IN_LIST,
+          key_open,
+          0,
           { '\r', '\n', C(KEY_ENTER), C(KEY_RIGHT), 'l' } },
-        { "Left, h", "close the row; a closed one: go to the one above it", NULL, LS_TUI_IN_FLAT | LS_TUI_IN_TREE,
-          key_close, 0, { C(KEY_LEFT), 'h', '-' } },
+        { "Left, h",
+          "close the row; a closed one: go to the one above it",
+          NULL,
+          LS_TUI_IN_FLAT | LS_TUI_IN_TREE,
+          key_close,
+          0,
+          { C(KEY_LEFT), 'h', '-' } },
         { "*", "open the whole branch", NULL, LS_TUI_IN_TREE, key_open_all, 0, { '*' } },
-        { "a", "the source of the row's function, a share per line", "source", LS_TUI_IN_FLAT | LS_TUI_IN_TREE,
-          key_source, 0, { 'a' } },
-        { "t", "call tree or flat table, at the same function", "tree", LS_TUI_IN_MODEL, key_tree, 0, { 't' } },
-        { "i", "the tree turned over: what ran, below it its callers", "inverse", LS_TUI_IN_TREE, key_inverse, 0, { 'i' } },
-        { "]", "the next line with ticks", "next hot line", LS_TUI_IN_SOURCE, key_hot_line, 1, { ']' } },
+        { "a",
+          "the source of the row's function, a share per line",
+          "source",
+          LS_TUI_IN_FLAT | LS_TUI_IN_TREE,
+          key_source,
+          0,
+          { 'a' } },
+        { "t",
+          "call tree or flat table, at the same function",
+          "tree",
+          LS_TUI_IN_MODEL,
+          key_tree,
+          0,
+          { 't' } },
+        { "i",
+          "the tree turned over: what ran, below it its callers",
+          "inverse",
+          LS_TUI_IN_TREE,
+          key_inverse,
+          0,
+          { 'i' } },
+        { "]",
+          "the next line with ticks",
+          "next hot line",
+          LS_TUI_IN_SOURCE,
+          key_hot_line,
+          1,
+          { ']' } },
         { "[", "the line with ticks before", NULL, LS_TUI_IN_SOURCE, key_hot_line, -1, { '[' } },
-        { "Enter", "in a source: what the JIT compiler made of the line", "why",
-          LS_TUI_IN_SOURCE, key_open, 0, { '\r', '\n', C(KEY_ENTER) } },
-        { "Right, l", "in a source: further to the right", NULL, LS_TUI_IN_SOURCE, key_scroll, 8, { C(KEY_RIGHT), 'l' } },
-        { "Left, h", "in a source: further to the left", NULL, LS_TUI_IN_SOURCE, key_scroll, -8, { C(KEY_LEFT), 'h' } },
-        { "/", "search while you type; small letters find capitals too", "search", LS_TUI_IN_ALL, key_search, 0, { '/' } },
-        { "n", "the next hit; in the tree also in closed branches", NULL, LS_TUI_IN_ALL, key_next, 1, { 'n' } },
+        { "Enter",
+          "in a source: what the JIT compiler made of the line",
+          "why",
+          LS_TUI_IN_SOURCE,
+          key_open,
+          0,
+          { '\r', '\n', C(KEY_ENTER) } },
+        { "Right, l",
+          "in a source: further to the right",
+          NULL,
+          LS_TUI_IN_SOURCE,
+          key_scroll,
+          8,
+          { C(KEY_RIGHT), 'l' } },
+        { "Left, h",
+          "in a source: further to the left",
+          NULL,
+          LS_TUI_IN_SOURCE,
+          key_scroll,
+          -8,
+          { C(KEY_LEFT), 'h' } },
+        { "/",
+          "search while you type; small letters find capitals too",
+          "search",
+          LS_TUI_IN_ALL,
+          key_search,
+          0,
+          { '/' } },
+        { "n",
+          "the next hit; in the tree also in closed branches",
+          NULL,
+          LS_TUI_IN_ALL,
+          key_next,
+          1,
+          { 'n' } },
         { "N", "the hit before", NULL, LS_TUI_IN_ALL, key_next, -1, { 'N' } },
-        { "f", "filters, as on the command line: --zone A* --vmstate gc", "filter", LS_TUI_IN_MODEL, key_filter, 0,
+        { "f",
+          "filters, as on the command line: --zone A* --vmstate gc",
+          "filter",
+          LS_TUI_IN_MODEL,
+          key_filter,
+          0,
           { 'f' } },
         { "F", "no filters", NULL, LS_TUI_IN_MODEL, key_no_filter, 0, { 'F' } },
-        { "z", "only stacks with the row's function", NULL, LS_TUI_IN_FLAT | LS_TUI_IN_TREE, key_add_filter, 0, { 'z' } },
-        { "x", "no stacks with the row's function", NULL, LS_TUI_IN_FLAT | LS_TUI_IN_TREE, key_add_filter, 1, { 'x' } },
+        { "z",
+          "only stacks with the row's function",
+          NULL,
+          LS_TUI_IN_FLAT | LS_TUI_IN_TREE,
+          key_add_filter,
+          0,
+          { 'z' } },
+        { "x",
+          "no stacks with the row's function",
+          NULL,
+          LS_TUI_IN_FLAT | LS_TUI_IN_TREE,
+          key_add_filter,
+          1,
+          { 'x' } },
         { "s", "sort by self, total, name", "sort", LS_TUI_IN_FLAT, key_sort, 0, { 's' } },
-        { "b", "group by function, line, module, VM state, zone, ...", "group", LS_TUI_IN_FLAT | LS_TUI_IN_TREE,
-          key_group, 0, { 'b' } },
-        { "c", "the JIT compiler: states, why code is slow, traces", "JIT",
-          LS_TUI_IN_MODEL, key_jit, 0, { 'c' } },
+        { "b",
+          "group by function, line, module, VM state, zone, ...",
+          "group",
+          LS_TUI_IN_FLAT | LS_TUI_IN_TREE,
+          key_group,
+          0,
+          { 'b' } },
+        { "c",
+          "the JIT compiler: states, why code is slow, traces",
+          "JIT",
+          LS_TUI_IN_MODEL,
+          key_jit,
+          0,
+          { 'c' } },
         { "r", "ticks in place of shares, and back", NULL, LS_TUI_IN_MODEL, key_raw, 0, { 'r' } },
-        { "o", "about the recording: rates, losses, notes", NULL, LS_TUI_IN_MODEL, key_about, 0, { 'o' } },
-        { "p", "pause and go on: the recording does not pause", "pause", LS_TUI_IN_LIVE, key_pause, 0,
+        { "o",
+          "about the recording: rates, losses, notes",
+          NULL,
+          LS_TUI_IN_MODEL,
+          key_about,
+          0,
+          { 'o' } },
+        { "p",
+          "pause and go on: the recording does not pause",
+          "pause",
+          LS_TUI_IN_LIVE,
+          key_pause,
+          0,
           { 'p' } },
-        { "Click", "the row; on the head of a column: sort by it", NULL, LS_TUI_IN_ALL, key_click, 0, { LS_KEY_CLICK } },
-        { "Double click", "open the row or close it, as Enter does", NULL, LS_TUI_IN_ALL, key_click, 1, { LS_KEY_DOUBLE } },
+        { "Click",
+          "the row; on the head of a column: sort by it",
+          NULL,
+          LS_TUI_IN_ALL,
+          key_click,
+          0,
+          { LS_KEY_CLICK } },
+        { "Double click",
+          "open the row or close it, as Enter does",
+          NULL,
+          LS_TUI_IN_ALL,
+          key_click,
+          1,
+          { LS_KEY_DOUBLE } },
         { "Wheel up", "three rows up", NULL, LS_TUI_IN_ALL, key_wheel, -3, { LS_KEY_WHEEL_UP } },
-        { "Wheel down", "three rows down", NULL, LS_TUI_IN_ALL, key_wheel, 3, { LS_KEY_WHEEL_DOWN } },
+        { "Wheel down",
+          "three rows down",
+          NULL,
+          LS_TUI_IN_ALL,
+          key_wheel,
+          3,
+          { LS_KEY_WHEEL_DOWN } },
         { "?, F1", "these keys", "help", LS_TUI_IN_ALL, key_help, 0, { '?', C(KEY_F(1)) } },
         { "Ctrl-L", "draw the screen again", NULL, LS_TUI_IN_ALL, key_redraw, 0, { CTRL('L') } },
-        { "q, Esc", "back; from the first view: quit", "quit", LS_TUI_IN_ALL, key_back, 0,
+        { "q, Esc",
+          "back; from the first view: quit",
+          "quit",
+          LS_TUI_IN_ALL,
+          key_back,
+          0,
           { 'q', 27, C(KEY_BACKSPACE), 127 } },
         { "Q, Ctrl-C", "quit", NULL, LS_TUI_IN_ALL, key_quit, 0, { 'Q' } },
 };

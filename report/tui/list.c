@@ -1,5 +1,5 @@
-/* What all views of the terminal browser share: the cursor, search, sets of opened rows, numbers.
- * Called by report/tui*.c. */
+/* Parts that all views of the terminal browser share: the cursor, search, sets of opened rows,
+ * numbers. Called by report/tui*.c. */
 #include "report/tui/tui.h"
 
 #include <inttypes.h>
@@ -43,7 +43,8 @@ void ls_tui_move(struct ls_tui *t, long by)
 void ls_tui_scroll(struct ls_tui *t, long by)
 {
         struct ls_tui_view *v = ls_tui_top(t);
-        size_t lines = (size_t)ls_tui_body_rows(t), last = v->n_rows > lines ? v->n_rows - lines : 0;
+        size_t lines = (size_t)ls_tui_body_rows(t),
+               last = v->n_rows > lines ? v->n_rows - lines : 0;
 
         if (by < 0)
                 v->top -= v->top < (size_t)-by ? v->top : (size_t)-by;
@@ -99,7 +100,8 @@ int ls_tui_text_matches(const char *text, const char *search, size_t *ret_at, si
         const char *end = text + strlen(text);
 
         for (const char *p = text; *p && *search; p++) {
-                size_t len = (*p & 0xc0) == 0x80 ? 0 : starts_with(p, (size_t)(end - p), search, exact);
+                size_t len = (*p & 0xc0) == 0x80 ? 0
+                                                 : starts_with(p, (size_t)(end - p), search, exact);
 
                 if (len) {
                         *ret_at = (size_t)(p - text);
@@ -150,12 +152,18 @@ int ls_tui_search_step(struct ls_tui *t, int step)
                 ls_tui_fail(t, "nothing was searched for yet: / searches");
                 return 0;
         }
-        if (!n || !ls_tui_find(t, v, step > 0 ? (v->cursor + 1) % n : v->cursor ? v->cursor - 1 : n - 1, step)) {
+        if (!n || !ls_tui_find(t, v,
+                               step > 0    ? (v->cursor + 1) % n
+                               : v->cursor ? v->cursor - 1
+                                           : n - 1,
+                               step)) {
                 ls_tui_fail(t, "'%s' is not here", t->search);
                 return 0;
         }
         if (step > 0 ? v->cursor <= before : v->cursor >= before)
-                ls_tui_say(t, v->cursor == before ? "the only one" : step > 0 ? "from the top again" : "from the end again");
+                ls_tui_say(t, v->cursor == before ? "the only one"
+                              : step > 0          ? "from the top again"
+                                                  : "from the end again");
         return 1;
 }
 
@@ -171,10 +179,11 @@ void ls_tui_number(const struct ls_tui *t, char *buf, size_t size, uint64_t part
         if (t->o->raw)
                 snprintf(buf, size, "%*" PRIu64, width, part);
         else
-                snprintf(buf, size, "%*.2f%%", width - 1, 100 * ls_share(part, t->report.aggregate->ticks));
+                snprintf(buf, size, "%*.2f%%", width - 1,
+                         100 * ls_share(part, t->report.aggregate->ticks));
 }
 
-/* Where id is in the sorted set, or would be. */
+/* Index of id in the sorted set, or where it would be. */
 static size_t place_of(const struct ls_tui_set *s, uint64_t id)
 {
         size_t low = 0, high = s->n;
@@ -228,7 +237,8 @@ void ls_tui_set_free(struct ls_tui_set *s)
 
 unsigned ls_tui_heat(const struct ls_tui *t, uint64_t ticks, int selected)
 {
-        return selected ? LS_LOOK_SELECTED : LS_LOOK_HEAT + ls_heat_level(ls_share(ticks, t->aggregate->ticks));
+        return selected ? LS_LOOK_SELECTED
+                        : LS_LOOK_HEAT + ls_heat_level(ls_share(ticks, t->aggregate->ticks));
 }
 
 void ls_tui_put_number(const struct ls_tui *t, int y, int x, uint64_t ticks, int selected)
@@ -236,7 +246,8 @@ void ls_tui_put_number(const struct ls_tui *t, int y, int x, uint64_t ticks, int
         char text[32];
 
         ls_tui_number(t, text, sizeof(text), ticks);
-        ls_screen_put(y, x, (int)ls_number_width(&t->report), ls_tui_heat(t, ticks, selected), text);
+        ls_screen_put(y, x, (int)ls_number_width(&t->report), ls_tui_heat(t, ticks, selected),
+                      text);
 }
 
 void ls_tui_put_margin(const struct ls_tui *t, int y, int x, uint64_t ticks, unsigned look)

@@ -23,12 +23,13 @@ static int with_color, utf8;
 
 static void open_colors(enum ls_color_when when)
 {
-        static const short heat[LS_HEAT_LEVELS] = { COLOR_GREEN, COLOR_YELLOW, COLOR_RED, COLOR_RED };
+        static const short heat[LS_HEAT_LEVELS] = { COLOR_GREEN, COLOR_YELLOW, COLOR_RED,
+                                                    COLOR_RED };
         const char *no = getenv("NO_COLOR");
         short background;
 
-        with_color = when != LS_COLOR_NEVER && (when == LS_COLOR_ALWAYS || !no || !*no) && has_colors() &&
-                     start_color() == OK && COLOR_PAIRS > PAIR_FOUND;
+        with_color = when != LS_COLOR_NEVER && (when == LS_COLOR_ALWAYS || !no || !*no) &&
+                     has_colors() && start_color() == OK && COLOR_PAIRS > PAIR_FOUND;
         if (!with_color)
                 return;
         background = use_default_colors() == OK ? -1 : COLOR_BLACK;
@@ -45,15 +46,17 @@ int ls_screen_open(const struct ls_command *cmd, enum ls_color_when color, int m
         const char *term = getenv("TERM");
 
         if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)) {
-                ls_error("%s: the browser needs a terminal; luasample report writes text", cmd->name);
+                ls_error("%s: the browser needs a terminal; luasample report writes text",
+                         cmd->name);
                 return LS_EXIT_FAIL;
         }
         setlocale(LC_CTYPE, "");
         utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
         set_escdelay(25);
         if (!newterm(NULL, stdout, stdin)) {
-                ls_error("%s: terminal '%s' is not known; set TERM to a known one, or use luasample report", cmd->name,
-                         term ? term : "");
+                ls_error("%s: terminal '%s' is not known; set TERM to a known one, or use "
+                         "luasample report",
+                         cmd->name, term ? term : "");
                 return LS_EXIT_FAIL;
         }
         open_colors(color);
@@ -67,7 +70,8 @@ int ls_screen_open(const struct ls_command *cmd, enum ls_color_when color, int m
         mouseinterval(0);               /* two clicks are told by input.c: else each waits whether a
                                          * second comes */
         if (mouse)
-                mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);   /* nothing without one */
+                mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED,
+                          NULL); /* nothing without one */
         return 0;
 }
 
@@ -115,7 +119,8 @@ static attr_t attr_of(unsigned look, short *ret_pair)
         look -= LS_LOOK_HEAT;
         if (with_color)
                 *ret_pair = (short)(PAIR_HEAT + look - 1);
-        return look == LS_HEAT_LEVELS || (!with_color && look + 1 >= LS_HEAT_LEVELS) ? A_BOLD : A_NORMAL;
+        return look == LS_HEAT_LEVELS || (!with_color && look + 1 >= LS_HEAT_LEVELS) ? A_BOLD
+                                                                                     : A_NORMAL;
 }
 
 static void set_look(unsigned look)
@@ -152,7 +157,8 @@ static size_t next_char(const char *s, size_t n, wchar_t *ret, int *ret_columns)
 
 /* Converts as much of text as fits. Returns its columns; *ret_rest is the number of bytes that did
  * not fit. */
-static int convert(const char *text, size_t n, int width, wchar_t *out, size_t *ret_chars, size_t *ret_rest)
+static int convert(const char *text, size_t n, int width, wchar_t *out, size_t *ret_chars,
+                   size_t *ret_rest)
 {
         int columns = 0;
         size_t chars = 0;
@@ -174,7 +180,8 @@ static int convert(const char *text, size_t n, int width, wchar_t *out, size_t *
         return columns;
 }
 
-static int put_part(int y, int x, int width, unsigned look, const char *text, size_t n, size_t *ret_rest)
+static int put_part(int y, int x, int width, unsigned look, const char *text, size_t n,
+                    size_t *ret_rest)
 {
         wchar_t out[MAX_TEXT + 1];
         size_t chars;
@@ -224,7 +231,8 @@ int ls_screen_printf(int y, int x, int width, unsigned look, const char *fmt, ..
         return ls_screen_put(y, x, width, look, text);
 }
 
-int ls_screen_put_found(int y, int x, int width, unsigned look, const char *text, const char *search)
+int ls_screen_put_found(int y, int x, int width, unsigned look, const char *text,
+                        const char *search)
 {
         attr_t mono = with_color ? 0 : A_UNDERLINE | (look == LS_LOOK_SELECTED ? A_REVERSE : 0);
         size_t at, len, from = 0;
@@ -241,7 +249,8 @@ int ls_screen_put_found(int y, int x, int width, unsigned look, const char *text
                 found = convert(text + from, len, width - before, out, &n, &rest);
                 if (before + found > columns || (columns == width && before + found > width - 3))
                         break;          /* it is cut off */
-                mvchgat(y, x + before, found, A_BOLD | mono, (short)(with_color ? PAIR_FOUND : 0), NULL);
+                mvchgat(y, x + before, found, A_BOLD | mono, (short)(with_color ? PAIR_FOUND : 0),
+                        NULL);
                 from += len;
         }
         return columns;

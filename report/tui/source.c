@@ -19,6 +19,7 @@ struct listing {
                                          * grown */
         struct ls_source_text text;
         uint64_t *ticks;                /* [n_rows] of each row's line */
+        uint64_t *totals;               /* [n_rows] the same with what the line called */
         uint32_t *lines;                /* [n_rows] their numbers, when there is no text; NULL = row
                                          * + 1 */
         struct ls_jit_lines marks;      /* what the JIT compiler made of them */
@@ -35,13 +36,15 @@ static const struct ls_line_file *find_file(const struct ls_lines *all, uint32_t
         return NULL;
 }
 
-static int take_lines(struct listing *l, struct ls_tui_view *v, const struct ls_lines *all, const struct ls_line_file *file)
+static int take_lines(struct listing *l, struct ls_tui_view *v, const struct ls_lines *all,
+                      const struct ls_line_file *file)
 {
         size_t n = file ? file->n : 0, rows = l->text.lines ? l->text.n_lines : n;
 
         l->ticks = calloc(rows + 1, sizeof(*l->ticks));
+        l->totals = calloc(rows + 1, sizeof(*l->totals));
         l->lines = l->text.lines ? NULL : calloc(rows + 1, sizeof(*l->lines));
-        if (!l->ticks || (!l->lines && !l->text.lines))
+        if (!l->ticks || !l->totals || (!l->lines && !l->text.lines))
                 return -ENOMEM;
         l->most = 0;
         l->other = file ? file->not_recorded + file->stripped : 0;
@@ -49,15 +52,17 @@ static int take_lines(struct listing *l, struct ls_tui_view *v, const struct ls_
         for (size_t i = 0; i < n; i++) {
                 const struct ls_line *line = &all->lines[file->first + i];
 
-                if (!line->line || !line->ticks)
+                if (!line->line || !(line->ticks || line->total))
                         continue;
                 if (line->ticks > l->most)
                         l->most = line->ticks;
                 if (!l->text.lines) {
                         l->lines[v->n_rows] = line->line;
+                        l->totals[v->n_rows] = line->total;
                         l->ticks[v->n_rows++] = line->ticks;
                 } else if (line->line <= l->text.n_lines) {
                         l->ticks[line->line - 1] = line->ticks;
+                        l->totals[line->line - 1] = line->total;
                 } else {
                         l->other += line->ticks;        /* the file has fewer lines by now */
                 }
@@ -96,7 +101,8 @@ static size_t hottest(const struct ls_tui *t, const struct listing *l, const str
 /* In a trace that was read again, ids may be others. */
 static int find_source(const struct ls_tui *t, struct listing *l)
 {
-        if (l->place.source < t->profile->n_sources && !strcmp(t->labels->source[l->place.source], l->name))
+        if (l->place.source < t->profile->n_sources &&
+            !strcmp(t->labels->source[l->place.source], l->name))
                 return 0;
         for (uint32_t i = 1; i < t->profile->n_sources; i++) {
                 if (!strcmp(t->labels->source[i], l->name)) {
@@ -129,7 +135,9 @@ static int source_build(struct ls_tui *t, struct ls_tui_view *v)
                 return r;
         l->shown_before = 1;
         v->cursor = l->place.line ? row_of_line(l, v, l->place.line) : hottest(t, l, v);
-        v->top = v->cursor > (size_t)ls_tui_body_rows(t) / 3 ? v->cursor - (size_t)ls_tui_body_rows(t) / 3 : 0;
+        v->top = v->cursor > (size_t)ls_tui_body_rows(t) / 3
+                         ? v->cursor - (size_t)ls_tui_body_rows(t) / 3
+                         : 0;
         return 0;
 }
 
@@ -141,8 +149,9 @@ static void source_forget(struct ls_tui_view *v)
         ls_jit_lines_done(&l->marks);
         l->has_marks = 0;
         free(l->ticks);
+        free(l->totals);
         free(l->lines);
-        l->ticks = NULL;
+        l->ticks = l->totals = NULL;
         l->lines = NULL;
         v->n_rows = 0;
 }
@@ -153,20 +162,23 @@ static void source_close(struct ls_tui_view *v)
         free(v->data);
 }
 
-static void source_title(const struct ls_tui *t, const struct ls_tui_view *v, char *buf, size_t size)
+static void source_title(const struct ls_tui *t, const struct ls_tui_view *v, char *buf,
+                         size_t size)
 {
         (void)t;
         snprintf(buf, size, "%s", ((const struct listing *)v->data)->name);
 }
 
-/* Where the text is from, and what is wrong with it. */
+/* Draws where the text is from, and what is wrong with it. */
 static void source_head(const struct ls_tui *t, const struct ls_tui_view *v, int y)
 {
         const struct listing *l = v->data;
-        char *path = l->text.path ? ls_visible(l->text.path, strlen(l->text.path)) : NULL, other[64] = "";
+        char *path = l->text.path ? ls_visible(l->text.path, strlen(l->text.path)) : NULL,
+             other[64] = "";
         const char *problem = ls_source_problem_text(l->text.problem);
         unsigned look = l->text.problem ? LS_LOOK_ERROR : LS_LOOK_HEAD;
-        int width = ls_screen_columns(), has_legend = l->has_marks && width >= 80 && !l->text.problem;
+        int width = ls_screen_columns(),
+            has_legend = l->has_marks && width >= 80 && !l->text.problem;
         int legend = has_legend ? (int)strlen(LEGEND) + 1 : 0;
 
         if (l->other)
@@ -201,11 +213,13 @@ static int put_mark(const struct listing *l, unsigned line, int y, int x, int se
         return 2;
 }
 
-static void source_draw(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, int y, int selected)
+static void source_draw(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, int y,
+                        int selected)
 {
         const struct listing *l = v->data;
         int width = ls_screen_columns(), x = 0, number = (int)ls_number_width(&t->report);
-        unsigned line = l->lines ? l->lines[row] : (uint32_t)row + 1, look = selected ? LS_LOOK_SELECTED : LS_LOOK_PLAIN;
+        unsigned line = l->lines ? l->lines[row] : (uint32_t)row + 1,
+                 look = selected ? LS_LOOK_SELECTED : LS_LOOK_PLAIN;
         unsigned heat = ls_tui_heat(t, l->ticks[row], selected);
         char text[32], *code;
 
@@ -213,6 +227,12 @@ static void source_draw(const struct ls_tui *t, const struct ls_tui_view *v, siz
         if (l->ticks[row])
                 ls_screen_put(y, x, number, heat, text);
         x += number + 1;
+        if (width >= 60) {
+                ls_tui_number(t, text, sizeof(text), l->totals[row]);
+                if (l->totals[row])
+                        ls_screen_put(y, x, number, selected ? look : LS_LOOK_DIM, text);
+                x += number + 1;
+        }
         if (width >= 60 && l->most) {
                 if (l->ticks[row])
                         ls_screen_bar(y, x, BAR, (double)l->ticks[row] / (double)l->most, heat);
@@ -260,9 +280,17 @@ static void source_open(struct ls_tui *t, struct ls_tui_view *v, size_t row)
 }
 
 const struct ls_tui_view_ops ls_tui_source = {
-        .name = "source", .bit = LS_TUI_IN_SOURCE, .needs = LS_TUI_NEEDS_PROFILE,
-        .build = source_build, .forget = source_forget, .close = source_close, .title = source_title, .head = source_head,
-        .draw = source_draw, .text = source_text, .identity = source_identity,
+        .name = "source",
+        .bit = LS_TUI_IN_SOURCE,
+        .needs = LS_TUI_NEEDS_PROFILE,
+        .build = source_build,
+        .forget = source_forget,
+        .close = source_close,
+        .title = source_title,
+        .head = source_head,
+        .draw = source_draw,
+        .text = source_text,
+        .identity = source_identity,
         .open_row = source_open,
 };
 
@@ -272,7 +300,8 @@ void ls_tui_open_source(struct ls_tui *t, const struct ls_tui_place *place)
 
         if (!place->source) {
                 if (place->function)
-                        ls_tui_fail(t, "%.200s is not Lua: it has no source here", t->labels->function[place->function]);
+                        ls_tui_fail(t, "%.200s is not Lua: it has no source here",
+                                    t->labels->function[place->function]);
                 else
                         ls_tui_fail(t, "this row has no source");
                 return;

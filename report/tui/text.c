@@ -57,7 +57,8 @@ static void text_close(struct ls_tui_view *v)
 }
 
 /* A line is "left<tab>right". */
-static void text_draw(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, int y, int selected)
+static void text_draw(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, int y,
+                      int selected)
 {
         const char *line = ((const struct text *)v->data)->lines[row], *tab = strchr(line, '\t');
         int width = ls_screen_columns(), left = width < 40 ? 9 : 22;
@@ -111,8 +112,16 @@ static void help_head(const struct ls_tui *t, const struct ls_tui_view *v, int y
 }
 
 const struct ls_tui_view_ops ls_tui_help = {
-        .name = "help", .bit = LS_TUI_IN_TEXT, .build = help_build, .forget = text_forget, .close = text_close,
-        .title = help_title, .head = help_head, .draw = text_draw, .text = text_text, .identity = text_identity,
+        .name = "help",
+        .bit = LS_TUI_IN_TEXT,
+        .build = help_build,
+        .forget = text_forget,
+        .close = text_close,
+        .title = help_title,
+        .head = help_head,
+        .draw = text_draw,
+        .text = text_text,
+        .identity = text_identity,
 };
 
 /* The header of the text report, a line a row. */
@@ -130,12 +139,14 @@ static int about_build(struct ls_tui *t, struct ls_tui_view *v)
         report.width = 0;
         ls_header_text(&report);
         fclose(report.out);
-        for (char *line = strtok_r(text, "\n", &rest); !r && line; line = strtok_r(NULL, "\n", &rest)) {
+        for (char *line = strtok_r(text, "\n", &rest); !r && line;
+             line = strtok_r(NULL, "\n", &rest)) {
                 char *copy = NULL;
 
                 if (strlen(line) < 12)  /* "# Command:  luajit app.lua" */
                         continue;
-                if (asprintf(&copy, "%.*s\t%s", (int)strcspn(line + 2, " "), line + 2, line + 12) < 0)
+                if (asprintf(&copy, "%.*s\t%s", (int)strcspn(line + 2, " "), line + 2, line + 12) <
+                    0)
                         copy = NULL;
                 r = add_line(v, copy);
         }
@@ -165,14 +176,24 @@ static void about_open(struct ls_tui *t, struct ls_tui_view *v, size_t row)
 }
 
 const struct ls_tui_view_ops ls_tui_about = {
-        .name = "about", .bit = LS_TUI_IN_TEXT | LS_TUI_IN_LIST, .needs = LS_TUI_NEEDS_PROFILE,
-        .build = about_build, .forget = text_forget, .close = text_close, .title = about_title, .head = about_head,
-        .draw = text_draw, .text = text_text, .identity = text_identity, .open_row = about_open,
+        .name = "about",
+        .bit = LS_TUI_IN_TEXT | LS_TUI_IN_LIST,
+        .needs = LS_TUI_NEEDS_PROFILE,
+        .build = about_build,
+        .forget = text_forget,
+        .close = text_close,
+        .title = about_title,
+        .head = about_head,
+        .draw = text_draw,
+        .text = text_text,
+        .identity = text_identity,
+        .open_row = about_open,
 };
 
 #define LISTED_KEYS 10u                 /* of labels */
 
-static int add_group(struct ls_tui *t, struct ls_tui_view *v, const struct ls_key *k, const char *help)
+static int add_group(struct ls_tui *t, struct ls_tui_view *v, const struct ls_key *k,
+                     const char *help)
 {
         if (k == t->o->by[0])
                 v->cursor = v->n_rows;
@@ -210,7 +231,8 @@ static int groups_build(struct ls_tui *t, struct ls_tui_view *v)
         return r || !t->profile ? r : add_label_groups(t, v);
 }
 
-static void groups_title(const struct ls_tui *t, const struct ls_tui_view *v, char *buf, size_t size)
+static void groups_title(const struct ls_tui *t, const struct ls_tui_view *v, char *buf,
+                         size_t size)
 {
         (void)t;
         (void)v;
@@ -221,7 +243,8 @@ static void groups_head(const struct ls_tui *t, const struct ls_tui_view *v, int
 {
         (void)t;
         (void)v;
-        ls_screen_put(y, 1, ls_screen_columns(), LS_LOOK_HEAD, "Group by (Enter chooses, q goes back)");
+        ls_screen_put(y, 1, ls_screen_columns(), LS_LOOK_HEAD,
+                      "Group by (Enter chooses, q goes back)");
 }
 
 static void groups_open(struct ls_tui *t, struct ls_tui_view *v, size_t row)
@@ -239,7 +262,15 @@ static void groups_open(struct ls_tui *t, struct ls_tui_view *v, size_t row)
 }
 
 const struct ls_tui_view_ops ls_tui_groups = {
-        .name = "groups", .bit = LS_TUI_IN_TEXT | LS_TUI_IN_LIST,
-        .build = groups_build, .forget = text_forget, .close = text_close, .title = groups_title, .head = groups_head,
-        .draw = text_draw, .text = text_text, .identity = text_identity, .open_row = groups_open,
+        .name = "groups",
+        .bit = LS_TUI_IN_TEXT | LS_TUI_IN_LIST,
+        .build = groups_build,
+        .forget = text_forget,
+        .close = text_close,
+        .title = groups_title,
+        .head = groups_head,
+        .draw = text_draw,
+        .text = text_text,
+        .identity = text_identity,
+        .open_row = groups_open,
 };

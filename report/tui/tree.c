@@ -72,15 +72,18 @@ static int push_children(const struct ls_tui *t, struct tree *f, uint32_t at, si
         int r = 0;
 
         while (show < node->n_children &&
-               !ls_below_min(&t->report, node_at(f, node->first_child + show)->total, t->aggregate->ticks))
+               !ls_below_min(&t->report, node_at(f, node->first_child + show)->total,
+                             t->aggregate->ticks))
                 show++;
         if (show + 1 == node->n_children || ls_tui_set_has(&f->whole, f->identity[at]) ||
             (!show && (!at || ls_tui_set_has(&f->opened, f->identity[at]))))
                 show = node->n_children;
         if (show < node->n_children)
-                r = push(&f->stack, n, &f->stack_capacity, (struct shown){ at, node->n_children - show });
+                r = push(&f->stack, n, &f->stack_capacity,
+                         (struct shown){ at, node->n_children - show });
         for (uint32_t i = show; !r && i-- > 0;)
-                r = push(&f->stack, n, &f->stack_capacity, (struct shown){ node->first_child + i, 0 });
+                r = push(&f->stack, n, &f->stack_capacity,
+                         (struct shown){ node->first_child + i, 0 });
         return r;
 }
 
@@ -157,7 +160,8 @@ static void tree_title(const struct ls_tui *t, const struct ls_tui_view *v, char
 {
         const struct tree *f = v->data;
 
-        snprintf(buf, size, "%s by %s", t->o->inverse ? "callers of what ran," : "call tree", f->b.grouping->key->name);
+        snprintf(buf, size, "%s by %s", t->o->inverse ? "callers of what ran," : "call tree",
+                 f->b.grouping->key->name);
 }
 
 struct columns { int total, margin, self, bar, name, name_width; };     /* -1 = not shown */
@@ -190,11 +194,13 @@ static void tree_head(const struct ls_tui *t, const struct ls_tui_view *v, int y
         struct columns c;
 
         lay_out(t, &c);
-        ls_screen_printf(y, c.total, number, LS_LOOK_HEAD, "%*s", number, ls_number_title(&t->report, "Total"));
+        ls_screen_printf(y, c.total, number, LS_LOOK_HEAD, "%*s", number,
+                         ls_number_title(&t->report, "Total"));
         if (c.margin >= 0)
                 ls_screen_printf(y, c.margin, 8, LS_LOOK_HEAD, "%8s", "+-95%");
         if (c.self >= 0)
-                ls_screen_printf(y, c.self, number, LS_LOOK_HEAD, "%*s", number, ls_number_title(&t->report, "Self"));
+                ls_screen_printf(y, c.self, number, LS_LOOK_HEAD, "%*s", number,
+                                 ls_number_title(&t->report, "Self"));
         ls_screen_put(y, c.name + 2, c.name_width - 2, LS_LOOK_HEAD,
                       t->o->inverse ? "Function, then its callers" : f->b.grouping->key->title);
 }
@@ -212,14 +218,16 @@ static int put_indent(const struct columns *c, uint32_t level, int y, unsigned l
         len = snprintf(text, sizeof(text), "(%u) ", level);
         if ((uint32_t)len > limit)
                 return c->name + (int)limit;
-        return c->name + (int)limit - len + ls_screen_put(y, c->name + (int)limit - len, len, look, text);
+        return c->name + (int)limit - len +
+               ls_screen_put(y, c->name + (int)limit - len, len, look, text);
 }
 
-static void draw_more(const struct ls_tui *t, const struct tree *f, const struct columns *c, struct shown s, int y,
-                      unsigned look)
+static void draw_more(const struct ls_tui *t, const struct tree *f, const struct columns *c,
+                      struct shown s, int y, unsigned look)
 {
         unsigned folded, level = s.node ? f->levels[s.node] + 1 : 0;
-        const struct ls_calltree_node *node = node_at(f, s.node ? ls_branch_last(f->b.tree, s.node, &folded) : 0);
+        const struct ls_calltree_node *node =
+                node_at(f, s.node ? ls_branch_last(f->b.tree, s.node, &folded) : 0);
         uint64_t ticks = 0;
         char number[32];
         int x;
@@ -229,14 +237,17 @@ static void draw_more(const struct ls_tui *t, const struct tree *f, const struct
         ls_tui_number(t, number, sizeof(number), ticks);
         ls_screen_put(y, c->total, (int)ls_number_width(&t->report), look, number);
         x = put_indent(c, level, y, look);
-        ls_screen_printf(y, x + 2, c->name + c->name_width - x - 2, look, "%u more below %g%%", s.more, t->o->min);
+        ls_screen_printf(y, x + 2, c->name + c->name_width - x - 2, look, "%u more below %g%%",
+                         s.more, t->o->min);
 }
 
-static void tree_draw(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, int y, int selected)
+static void tree_draw(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, int y,
+                      int selected)
 {
         const struct tree *f = v->data;
         struct shown s = f->shown[row];
-        unsigned look = selected ? LS_LOOK_SELECTED : LS_LOOK_PLAIN, quiet = selected ? look : LS_LOOK_DIM, folded;
+        unsigned look = selected ? LS_LOOK_SELECTED : LS_LOOK_PLAIN,
+                 quiet = selected ? look : LS_LOOK_DIM, folded;
         const struct ls_calltree_node *node;
         struct columns c;
         int x;
@@ -256,8 +267,10 @@ static void tree_draw(const struct ls_tui *t, const struct ls_tui_view *v, size_
                 ls_screen_bar(y, c.bar, BAR, ls_share(node->total, t->aggregate->ticks),
                               ls_tui_heat(t, node->total, selected));
         x = put_indent(&c, f->levels[s.node], y, quiet);
-        x += ls_screen_put(y, x, 2, quiet, ls_tui_mark(node->n_children > 0, is_open(t, f, s.node)));
-        x += ls_screen_put_found(y, x, c.name + c.name_width - x, look, label_of(f, s.node), t->search);
+        x += ls_screen_put(y, x, 2, quiet,
+                           ls_tui_mark(node->n_children > 0, is_open(t, f, s.node)));
+        x += ls_screen_put_found(y, x, c.name + c.name_width - x, look, label_of(f, s.node),
+                                 t->search);
         if (folded > 1)
                 ls_screen_printf(y, x, c.name + c.name_width - x, quiet, " (%u levels)", folded);
 }
@@ -355,7 +368,8 @@ static void tree_open_all(struct ls_tui *t, struct ls_tui_view *v, size_t row)
         show_again(t, v);
 }
 
-static int tree_place(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, struct ls_tui_place *ret)
+static int tree_place(const struct ls_tui *t, const struct ls_tui_view *v, size_t row,
+                      struct ls_tui_place *ret)
 {
         const struct tree *f = v->data;
         const struct ls_grouping *g = f->b.grouping;
@@ -378,7 +392,8 @@ static void reveal(struct ls_tui *t, struct ls_tui_view *v, uint32_t at)
 
         row = row_of(f, v, at);
         if (row == v->n_rows) {
-                for (uint32_t up = node_at(f, at)->parent, child = at;; child = up, up = node_at(f, up)->parent) {
+                for (uint32_t up = node_at(f, at)->parent, child = at;;
+                     child = up, up = node_at(f, up)->parent) {
                         if (up && !is_open(t, f, up))
                                 set_open(f, up, 1);
                         if (ls_below_min(&t->report, node_at(f, child)->total, t->aggregate->ticks))
@@ -424,14 +439,15 @@ static int find_order(struct tree *f)
         return 0;
 }
 
-/* Which labels search matches. To be freed. */
+/* Finds the labels that search matches. To be freed. */
 static uint8_t *matching_labels(const struct ls_tui *t, const struct tree *f)
 {
         uint8_t *match = calloc((size_t)f->b.grouping->n_groups + 1, 1);
         size_t at, len;
 
         for (uint32_t i = 0; match && i < f->b.grouping->n_groups; i++)
-                match[i] = (uint8_t)ls_tui_text_matches(ls_group_text(f->b.grouping, i), t->search, &at, &len);
+                match[i] = (uint8_t)ls_tui_text_matches(ls_group_text(f->b.grouping, i), t->search,
+                                                        &at, &len);
         return match;
 }
 
@@ -439,7 +455,9 @@ static int tree_find(struct ls_tui *t, struct ls_tui_view *v, size_t from, int s
 {
         struct tree *f = v->data;
         uint8_t *match = find_order(f) ? NULL : matching_labels(t, f);
-        uint32_t n = f->b.tree->n, at = f->position && v->cursor < v->n_rows ? f->position[f->shown[v->cursor].node] : 0;
+        uint32_t n = f->b.tree->n, at = f->position && v->cursor < v->n_rows
+                                                ? f->position[f->shown[v->cursor].node]
+                                                : 0;
         int hit = 0;
 
         if (from != v->cursor)
@@ -447,7 +465,8 @@ static int tree_find(struct ls_tui *t, struct ls_tui_view *v, size_t from, int s
         for (uint32_t i = 0; match && !hit && i < n; i++) {
                 uint32_t node = f->order[at];
 
-                if (node && match[node_at(f, node)->label] && !ls_branch_is_folded(f->b.tree, node)) {
+                if (node && match[node_at(f, node)->label] &&
+                    !ls_branch_is_folded(f->b.tree, node)) {
                         reveal(t, v, node);
                         hit = 1;
                 }
@@ -464,8 +483,8 @@ static int tree_seek(struct ls_tui *t, struct ls_tui_view *v, const char *name)
         uint32_t best = 0;
 
         for (uint32_t i = 1; i < f->b.tree->n; i++)
-                if ((!best || node_at(f, i)->total > node_at(f, best)->total) && !strcmp(label_of(f, i), name) &&
-                    !ls_branch_is_folded(f->b.tree, i))
+                if ((!best || node_at(f, i)->total > node_at(f, best)->total) &&
+                    !strcmp(label_of(f, i), name) && !ls_branch_is_folded(f->b.tree, i))
                         best = i;
         if (!best)
                 return 0;
@@ -475,8 +494,21 @@ static int tree_seek(struct ls_tui *t, struct ls_tui_view *v, const char *name)
 }
 
 const struct ls_tui_view_ops ls_tui_tree = {
-        .name = "tree", .bit = LS_TUI_IN_TREE, .needs = LS_TUI_NEEDS_PROFILE,
-        .build = tree_build, .forget = tree_forget, .close = tree_close, .title = tree_title, .head = tree_head,
-        .draw = tree_draw, .text = tree_text, .identity = tree_identity, .open_row = tree_open,
-        .close_row = tree_close_row, .open_all = tree_open_all, .place = tree_place, .seek = tree_seek, .find = tree_find,
+        .name = "tree",
+        .bit = LS_TUI_IN_TREE,
+        .needs = LS_TUI_NEEDS_PROFILE,
+        .build = tree_build,
+        .forget = tree_forget,
+        .close = tree_close,
+        .title = tree_title,
+        .head = tree_head,
+        .draw = tree_draw,
+        .text = tree_text,
+        .identity = tree_identity,
+        .open_row = tree_open,
+        .close_row = tree_close_row,
+        .open_all = tree_open_all,
+        .place = tree_place,
+        .seek = tree_seek,
+        .find = tree_find,
 };

@@ -136,11 +136,14 @@ static void free_loaded(struct loaded *l)
 }
 
 /* labels: taken when not NULL and all goes well; else made. */
-static int load(const struct ls_tui *t, struct ls_profile *p, struct ls_labels *labels, struct loaded *ret)
+static int load(const struct ls_tui *t, struct ls_profile *p, struct ls_labels *labels,
+                struct loaded *ret)
 {
         unsigned dims = t->o->by[0]->dims | (t->o->by[1] ? t->o->by[1]->dims : 0);
         int r = labels ? 0 : ls_labels_new(p, t->o->full_path, &ret->labels);
 
+        if (ret->labels)
+                ret->labels->inlined = t->o->inlined;
         if (!r)
                 r = ls_filter_init(&ret->filter, p, labels ? labels : ret->labels, &t->o->want);
         if (!r)
@@ -158,12 +161,16 @@ static void use(struct ls_tui *t, struct ls_profile *p, const struct loaded *l)
         t->labels = l->labels;
         t->filter = l->filter;
         t->aggregate = l->aggregate;
-        t->report = (struct ls_report){ .o = t->o, .profile = p, .labels = t->labels, .filter = &t->filter,
-                                        .aggregate = t->aggregate, .events = { t->aggregate } };
+        t->report = (struct ls_report){ .o = t->o,
+                                        .profile = p,
+                                        .labels = t->labels,
+                                        .filter = &t->filter,
+                                        .aggregate = t->aggregate,
+                                        .events = { t->aggregate } };
         ls_facts_init(&t->facts, p);
 }
 
-/* Where the cursors are, while the rows are made anew. */
+/* Places of the cursors, while the rows are made anew. */
 struct keep { uint64_t identity[LS_TUI_VIEWS]; };
 
 static void forget_views(struct ls_tui *t, struct keep *keep)
@@ -182,7 +189,9 @@ static void restore_cursor(struct ls_tui_view *v, uint64_t identity)
         for (size_t i = 0; identity && i < v->n_rows; i++) {
                 if (v->ops->identity(v, i) != identity)
                         continue;
-                v->top = i >= v->cursor ? v->top + (i - v->cursor) : v->top >= v->cursor - i ? v->top - (v->cursor - i) : 0;
+                v->top = i >= v->cursor            ? v->top + (i - v->cursor)
+                         : v->top >= v->cursor - i ? v->top - (v->cursor - i)
+                                                   : 0;
                 v->cursor = i;
                 break;
         }
@@ -250,7 +259,8 @@ static void drop(struct ls_tui *t)
 
 static char *program_text(const struct ls_tui *t)
 {
-        struct ls_str s = t->profile ? ls_profile_str(t->profile, LS_INFO_COMMAND) : (struct ls_str){ "", 0 };
+        struct ls_str s = t->profile ? ls_profile_str(t->profile, LS_INFO_COMMAND)
+                                     : (struct ls_str){ "", 0 };
 
         if (t->live && !s.len)          /* its private name says nothing */
                 return strdup("");
@@ -274,7 +284,8 @@ static int read_again(struct ls_tui *t)
                 ls_profile_close(p);
                 return 0;
         }
-        memcpy(t->message, message_before, sizeof(message_before));     /* a filter that matches nothing yet */
+        memcpy(t->message, message_before,
+               sizeof(message_before)); /* a filter that matches nothing yet */
         forget_views(t, &keep);
         drop(t);
         use(t, p, &fresh);
@@ -296,11 +307,12 @@ int ls_tui_refresh(struct ls_tui *t, int now)
                 return 1;
         read_again(t);
         end = ls_clock_ns(CLOCK_MONOTONIC);
-        t->next_read_ns = end + ((end - start) * LEAST_REST > EVERY_NS ? (end - start) * LEAST_REST : EVERY_NS);
+        t->next_read_ns = end + ((end - start) * LEAST_REST > EVERY_NS ? (end - start) * LEAST_REST
+                                                                       : EVERY_NS);
         return 1;
 }
 
-/* What --annotate=WHAT names, as a place. */
+/* Finds the place that --annotate=WHAT names. */
 static int find_place(struct ls_tui *t, struct ls_tui_place *ret)
 {
         const char *what = t->o->annotate_what;
@@ -312,7 +324,8 @@ static int find_place(struct ls_tui *t, struct ls_tui_place *ret)
                 return r;
         if (all.n_files)
                 ret->source = all.files[0].source;
-        for (uint32_t i = 1; all.wanted && ret->source && !ret->function && i < t->profile->n_functions; i++)
+        for (uint32_t i = 1;
+             all.wanted && ret->source && !ret->function && i < t->profile->n_functions; i++)
                 if (all.wanted[i] == 2 && t->profile->functions[i].source == ret->source)
                         ret->function = i;
         ls_lines_done(&all);
@@ -347,8 +360,8 @@ static void loop(struct ls_tui *t)
         }
 }
 
-int ls_tui_run(const struct ls_command *cmd, struct ls_report_options *o, struct ls_profile *profile,
-               const struct ls_tui_live *live)
+int ls_tui_run(const struct ls_command *cmd, struct ls_report_options *o,
+               struct ls_profile *profile, const struct ls_tui_live *live)
 {
         struct ls_tui t = { .cmd = cmd, .o = o, .live = live, .own_profile = live != NULL };
         struct loaded loaded = { .labels = NULL };
@@ -383,16 +396,15 @@ int ls_tui_run(const struct ls_command *cmd, struct ls_report_options *o, struct
         return status;
 }
 
-/* The trace may come from stdin: then keys come from the terminal itself. */
-static int take_terminal(const struct ls_command *cmd, const char *input)
+/* The trace may come from stdin: then keys come from the terminal itself. fd: it is opened before
+ * rights are given up, and used when stdin was read. */
+static int take_terminal(const struct ls_command *cmd, const char *input, int fd)
 {
-        int fd;
-
         if (strcmp(input, "-"))
                 return 0;
-        fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
         if (fd < 0 || dup2(fd, STDIN_FILENO) < 0) {
-                ls_error("%s: the trace is on stdin, and keys have no terminal to come from: name it with -i FILE",
+                ls_error("%s: the trace is on stdin, and keys have no terminal to come from: name "
+                         "it with -i FILE",
                          cmd->name);
                 return LS_EXIT_FAIL;
         }
@@ -403,16 +415,18 @@ static int take_terminal(const struct ls_command *cmd, const char *input)
 int ls_tui_browse(const struct ls_command *cmd, struct ls_report_options *o)
 {
         struct ls_profile *p;
-        int status;
+        int status, fd;
 
         if (!isatty(STDOUT_FILENO)) {
-                ls_error("%s: the browser needs a terminal on stdout; luasample report writes text", cmd->name);
+                ls_error("%s: the browser needs a terminal on stdout; luasample report writes text",
+                         cmd->name);
                 return LS_EXIT_FAIL;
         }
+        fd = strcmp(o->input, "-") ? -1 : open("/dev/tty", O_RDWR | O_CLOEXEC);
         status = ls_open_trace(cmd->name, o->input, &p);
         if (status)
                 return status;
-        status = take_terminal(cmd, o->input);
+        status = take_terminal(cmd, o->input, fd);
         if (!status)
                 status = ls_tui_run(cmd, o, p, NULL);
         ls_profile_close(p);

@@ -32,7 +32,8 @@ struct ls_tui_view_ops {
         void (*close)(struct ls_tui_view *v);                   /* frees all; after forget */
         void (*title)(const struct ls_tui *t, const struct ls_tui_view *v, char *buf, size_t size);
         void (*head)(const struct ls_tui *t, const struct ls_tui_view *v, int y);
-        void (*draw)(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, int y, int selected);
+        void (*draw)(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, int y,
+                     int selected);
         /* what search looks at; to be freed; NULL = nothing */
         char *(*text)(const struct ls_tui *t, const struct ls_tui_view *v, size_t row);
         /* the same for the same thing after the rows were made anew */
@@ -43,7 +44,8 @@ struct ls_tui_view_ops {
         void (*open_row)(struct ls_tui *t, struct ls_tui_view *v, size_t row);
         void (*close_row)(struct ls_tui *t, struct ls_tui_view *v, size_t row);
         void (*open_all)(struct ls_tui *t, struct ls_tui_view *v, size_t row);
-        int (*place)(const struct ls_tui *t, const struct ls_tui_view *v, size_t row, struct ls_tui_place *ret);
+        int (*place)(const struct ls_tui *t, const struct ls_tui_view *v, size_t row,
+                     struct ls_tui_place *ret);
         /* Puts the cursor on the row called so, when there is one. Returns whether. */
         int (*seek)(struct ls_tui *t, struct ls_tui_view *v, const char *name);
         /* Search among more than the rows: puts the cursor on the next hit from row from on, in the
@@ -81,7 +83,7 @@ struct ls_tui_live {                    /* of luasample top; all may be called a
         int (*open)(void *ctx, struct ls_filter_options *want, struct ls_profile **ret);
         void (*shown)(void *ctx);       /* what was opened last is in use now; with open */
         void (*status)(void *ctx, char *buf, size_t size);      /* for the title: "running 12 s" */
-        /* What quitting would end, as a question; empty = nothing. */
+        /* Asks about what quitting would end; empty = nothing. */
         void (*question)(void *ctx, char *buf, size_t size);
 };
 
@@ -127,17 +129,27 @@ int ls_tui_refresh(struct ls_tui *t, int now);
 /* Browses, and frees the filters of o, which it may have changed. profile: not closed; NULL with
  * live, which reads o->input itself. Returns the exit status; above 128: a signal came
  * (ls_tui_exit). */
-int ls_tui_run(const struct ls_command *cmd, struct ls_report_options *o, struct ls_profile *profile,
-               const struct ls_tui_live *live);
+int ls_tui_run(const struct ls_command *cmd, struct ls_report_options *o,
+               struct ls_profile *profile, const struct ls_tui_live *live);
 
 /* Opens o->input and browses it. Returns the exit status. */
 int ls_tui_browse(const struct ls_command *cmd, struct ls_report_options *o);
-/* When a signal ended it: ends the process by that. Else returns status. */
+/* Ends the process by the signal that ended the browser, if one did; else returns status. */
 int ls_tui_exit(int status);
 
 /* screen.c: curses */
-enum ls_tui_look { LS_LOOK_PLAIN, LS_LOOK_DIM, LS_LOOK_BOLD, LS_LOOK_TITLE, LS_LOOK_HEAD, LS_LOOK_KEY, LS_LOOK_ERROR,
-                   LS_LOOK_SELECTED, LS_LOOK_HEAT, /* + ls_heat_level */ };
+enum ls_tui_look {
+        LS_LOOK_PLAIN,
+        LS_LOOK_DIM,
+        LS_LOOK_BOLD,
+        LS_LOOK_TITLE,
+        LS_LOOK_HEAD,
+        LS_LOOK_KEY,
+        LS_LOOK_ERROR,
+        LS_LOOK_SELECTED,
+        LS_LOOK_HEAT,
+        /* + ls_heat_level */
+};
 /* Returns 0, or the exit status after an error. */
 int ls_screen_open(const struct ls_command *cmd, enum ls_color_when color, int mouse);
 void ls_screen_close(void);
@@ -148,9 +160,11 @@ void ls_screen_clear_line(int y, unsigned look);
 /* Writes text at (y, x), at most width columns, cut with "..."; what no terminal can show becomes
  * "?". Returns columns. */
 int ls_screen_put(int y, int x, int width, unsigned look, const char *text);
-int ls_screen_printf(int y, int x, int width, unsigned look, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-/* The same with all that search matches set off. */
-int ls_screen_put_found(int y, int x, int width, unsigned look, const char *text, const char *search);
+int ls_screen_printf(int y, int x, int width, unsigned look, const char *fmt, ...)
+        __attribute__((format(printf, 5, 6)));
+/* Writes text as ls_screen_put, with all that search matches set off. */
+int ls_screen_put_found(int y, int x, int width, unsigned look, const char *text,
+                        const char *search);
 void ls_screen_bar(int y, int x, int width, double share, unsigned look);
 void ls_screen_cursor(int y, int x);    /* shows the cursor there; y < 0 hides it */
 void ls_screen_flush(void);
@@ -158,11 +172,11 @@ void ls_screen_redraw(void);            /* forgets what the terminal shows */
 
 /* Draws everything: title, facts, rows, last line. */
 void ls_tui_draw(struct ls_tui *t);
-/* The same, without the last line: prompts use it. */
+/* Draws the screen without the last line: prompts use it. */
 void ls_tui_draw_above(struct ls_tui *t);
 /* Lines for rows of the view that is shown. */
 int ls_tui_body_rows(const struct ls_tui *t);
-/* What is on line y of the screen. */
+/* Part that is on line y of the screen. */
 enum ls_tui_part { LS_TUI_NOTHING, LS_TUI_HEAD, LS_TUI_ROW };
 enum ls_tui_part ls_tui_part_at(struct ls_tui *t, int y, size_t *ret_row);
 
@@ -214,10 +228,10 @@ uint64_t ls_tui_hash(uint64_t seed, const char *text);
 void ls_tui_number(const struct ls_tui *t, char *buf, size_t size, uint64_t part);
 /* The look of so many ticks. */
 unsigned ls_tui_heat(const struct ls_tui *t, uint64_t ticks, int selected);
-/* The same on the screen, in the colour of its heat; and its margin, in 8 columns. */
+/* Puts the number on the screen, in the colour of its heat; and its margin, in 8 columns. */
 void ls_tui_put_number(const struct ls_tui *t, int y, int x, uint64_t ticks, int selected);
 void ls_tui_put_margin(const struct ls_tui *t, int y, int x, uint64_t ticks, unsigned look);
-/* What stands before a name: whether the row opens, and is open. Two columns. */
+/* Mark before a name: whether the row opens, and is open. Two columns. */
 const char *ls_tui_mark(int can_open, int is_open);
 /* A set of rows by identity that the user opened or closed. */
 struct ls_tui_set { uint64_t *ids; size_t n, capacity; };
@@ -226,8 +240,8 @@ void ls_tui_set_put(struct ls_tui_set *s, uint64_t id, int in);
 void ls_tui_set_free(struct ls_tui_set *s);
 
 /* The views. */
-extern const struct ls_tui_view_ops ls_tui_flat, ls_tui_tree, ls_tui_source, ls_tui_help, ls_tui_about, ls_tui_groups,
-                                    ls_tui_jit;
+extern const struct ls_tui_view_ops ls_tui_flat, ls_tui_tree, ls_tui_source, ls_tui_help,
+        ls_tui_about, ls_tui_groups, ls_tui_jit;
 /* source.c: opens the source of a place; says why there is none. */
 void ls_tui_open_source(struct ls_tui *t, const struct ls_tui_place *place);
 void ls_tui_hot_line(struct ls_tui *t, int step);

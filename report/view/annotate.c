@@ -53,7 +53,8 @@ static int listing_init(struct listing *a, const struct ls_report *r)
                 c->r.aggregate = r->events[e];
                 c->width = (int)strlen(ls_event_name(r->filter->choice.id[e]));
                 c->width = c->width > LEAST_WIDTH ? c->width : LEAST_WIDTH;
-                c->amount = ls_event_is_amount(r->filter->choice.id[e]) ? r->filter->choice.id[e] : 0;
+                c->amount = ls_event_is_amount(r->filter->choice.id[e]) ? r->filter->choice.id[e]
+                                                                        : 0;
                 c->exact = ls_event_is_exact(r->filter->choice.id[e]);
                 error = ls_lines_init(&c->l, &c->r, r->o->annotate_what);
                 if (e && error == -ENOENT)
@@ -69,12 +70,14 @@ static int listing_init(struct listing *a, const struct ls_report *r)
  * it. */
 static int is_hot(const struct ls_report *r, const struct ls_line *line)
 {
-        return line->line && (ls_events_count(&r->filter->choice) || !ls_below_min(r, line->ticks, r->aggregate->ticks) ||
+        return line->line && (ls_events_count(&r->filter->choice) ||
+                              !ls_below_min(r, line->ticks, r->aggregate->ticks) ||
                               !ls_below_min(r, line->total, r->aggregate->ticks));
 }
 
 /* Each line that is hot enough to be shown: by line number, NULL = not shown. */
-static const struct ls_line **hot_lines(const struct ls_lines *l, const struct ls_line_file *f, uint32_t n_lines)
+static const struct ls_line **hot_lines(const struct ls_lines *l, const struct ls_line_file *f,
+                                        uint32_t n_lines)
 {
         const struct ls_line **hot = calloc((size_t)n_lines + 2, sizeof(*hot));
 
@@ -137,7 +140,8 @@ static void put_share(const struct ls_report *r, uint64_t ticks)
         else if (r->o->raw)
                 fprintf(r->out, "%s%5" PRIu64 "%s ", ls_heat(r, share), ticks, ls_plain(r));
         else
-                fprintf(r->out, "%s %3.0f%%%s ", ls_heat(r, share), floor(100 * share + 0.5), ls_plain(r));
+                fprintf(r->out, "%s %3.0f%%%s ", ls_heat(r, share), floor(100 * share + 0.5),
+                        ls_plain(r));
 }
 
 /* What a line has itself, and with what it called; NULL = nothing to show. */
@@ -153,15 +157,18 @@ static void put_time(const struct column *c, uint64_t ticks)
         char amount[LS_AMOUNT];
 
         if (ticks && c->amount)
-                fprintf(c->r.out, "%*s | ", c->width, ls_amount_text(c->amount, (double)ticks, amount));
+                fprintf(c->r.out, "%*s | ", c->width,
+                        ls_amount_text(c->amount, (double)ticks, amount));
         else if (ticks)
-                fprintf(c->r.out, "%*.3fs | ", c->width - 1, (double)ticks * (double)c->r.profile->interval_ns / 1e9);
+                fprintf(c->r.out, "%*.3fs | ", c->width - 1,
+                        (double)ticks * (double)c->r.profile->interval_ns / 1e9);
         else
                 fprintf(c->r.out, "%*s | ", c->width, "");
 }
 
 /* first: of the first event, NULL = nothing is shown. */
-static void put_columns(const struct listing *a, const struct ls_line_file *f, uint32_t n, const struct ls_line *first)
+static void put_columns(const struct listing *a, const struct ls_line_file *f, uint32_t n,
+                        const struct ls_line *first)
 {
         if (has_shares(a)) {
                 put_shares(&a->columns[0].r, first);
@@ -190,7 +197,8 @@ static void put_source_line(const struct ls_report *r, struct ls_str line, unsig
 }
 
 /* Hunks around hot lines, or all lines. A line is shown when a hot one is at most CONTEXT away. */
-static int put_lines(const struct listing *a, const struct ls_line_file *f, const struct ls_source_text *t)
+static int put_lines(const struct listing *a, const struct ls_line_file *f,
+                     const struct ls_source_text *t)
 {
         const struct ls_lines *l = first_of(a);
         const struct ls_report *r = l->r;
@@ -267,8 +275,8 @@ static int put_file(const struct listing *a, const struct ls_line_file *f)
                 return error;
         path = t.path ? ls_visible(t.path, strlen(t.path)) : NULL;
         if (t.problem == LS_SOURCE_UNREADABLE)
-                fprintf(r->out, "\n====== ERROR: %s: %s (--source-dir names other places) ======\n", path ? path : name,
-                        strerror(t.error));
+                fprintf(r->out, "\n====== ERROR: %s: %s (--source-dir names other places) ======\n",
+                        path ? path : name, strerror(t.error));
         else
                 fprintf(r->out, "\n====== %s ======\n", path ? path : name);
         if (*ls_source_problem_text(t.problem)) {
@@ -310,7 +318,8 @@ static int annotate_text(const struct ls_report *r)
         if (!error && !has_shares(&a)) {
                 fputs(ls_dim(r), r->out);
                 for (unsigned e = 0; e < a.n; e++)
-                        fprintf(r->out, "%*s | ", a.columns[e].width, ls_event_name(r->filter->choice.id[e]));
+                        fprintf(r->out, "%*s | ", a.columns[e].width,
+                                ls_event_name(r->filter->choice.id[e]));
                 fprintf(r->out, "%s\n", ls_plain(r));
         }
         for (size_t i = 0; !error && i < l->n_files; i++) {
@@ -323,11 +332,14 @@ static int annotate_text(const struct ls_report *r)
                 shown++;
         }
         if (!error && hidden)
-                fprintf(r->out, "\n%s# %zu more file%s without a line of %g%%, with %.2f%% in all (--min 0 shows all)%s\n",
+                fprintf(r->out,
+                        "\n%s# %zu more file%s without a line of %g%%, with %.2f%% in all (--min 0 "
+                        "shows all)%s\n",
                         ls_dim(r), hidden, hidden == 1 ? "" : "s", r->o->min,
                         100 * ls_share(hidden_ticks, r->aggregate->ticks), ls_plain(r));
         else if (!error && !shown)
-                fprintf(r->out, "[No samples in Lua source; --by line --sort total shows the lines that called what ran]\n");
+                fprintf(r->out, "[No samples in Lua source; --by line --sort total shows the lines "
+                                "that called what ran]\n");
         listing_done(&a);
         return error;
 }
@@ -344,7 +356,9 @@ static int json_file(const struct listing *a, struct ls_js *g, const struct ls_l
         ls_js_open(g, '{');
         ls_js_key_string(g, "source", r->labels->source[f->source]);
         ls_js_key_string(g, "path", t.path ? t.path : "");
-        ls_js_key_string(g, "notice", t.problem == LS_SOURCE_UNREADABLE ? strerror(t.error) : ls_source_problem_text(t.problem));
+        ls_js_key_string(g, "notice",
+                         t.problem == LS_SOURCE_UNREADABLE ? strerror(t.error)
+                                                           : ls_source_problem_text(t.problem));
         ls_js_key_share(g, "self", ls_share(f->ticks, r->aggregate->ticks));
         ls_js_key_u64(g, "self_ticks", f->ticks);
         ls_js_key_u64(g, "line_not_recorded_ticks", f->not_recorded);
@@ -364,9 +378,11 @@ static int json_file(const struct listing *a, struct ls_js *g, const struct ls_l
                 ls_js_key_share(g, "total", ls_share(line->total, r->aggregate->ticks));
                 ls_js_key_u64(g, "total_ticks", line->total);
                 for (unsigned e = 1; e < a->n; e++) {
-                        const struct ls_line *other = find_line(&a->columns[e], f->source, line->line);
+                        const struct ls_line *other =
+                                find_line(&a->columns[e], f->source, line->line);
 
-                        ls_js_key_u64(g, ls_event_name(r->filter->choice.id[e]), other ? other->ticks : 0);
+                        ls_js_key_u64(g, ls_event_name(r->filter->choice.id[e]),
+                                      other ? other->ticks : 0);
                 }
                 if (t.lines && line->line <= t.n_lines)
                         ls_js_key_text(g, "text", t.lines[line->line - 1]);

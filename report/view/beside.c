@@ -1,9 +1,10 @@
 /* View "beside": functions (or lines, coroutines, ...) by several events side by side, as cpu and
  * wall. In seconds, or as often as it was counted, since shares of several sums cannot be
- * compared. */
+ * compared. Calls beside a time also give the time of a call. */
 #include "report/view/view.h"
 #include "formats/escape.h"
 #include "formats/json.h"
+#include "report/model/facts.h"
 #include "report/model/rows.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #define WIDTH 12                        /* of a column of times */
+#define FEW   10                        /* ticks: the time of a call of fewer is marked */
 
 struct line {                           /* a group, and its row of each event, NULL = it has none */
         const struct ls_row *row[LS_EVENTS_SHOWN];
@@ -28,6 +30,7 @@ struct beside {
         unsigned events;                /* that are shown */
         int width;                      /* of a column */
         unsigned most;                  /* the event with the largest sum: shares are of it */
+        int calls, timed;               /* events: time of a call is timed / calls; -1 = none */
 };
 
 static uint64_t ticks_of(const struct line *l, unsigned event, int total)
@@ -57,7 +60,8 @@ static int by_rank(const void *a, const void *b)
 {
         const struct line *x = a, *y = b;
         int total = by_total(sorting->r);
-        uint64_t left = ticks_of(x, sorting->most, total), right = ticks_of(y, sorting->most, total);
+        uint64_t left = ticks_of(x, sorting->most, total),
+                 right = ticks_of(y, sorting->most, total);
 
         if (left == right) {            /* as of all rows that never wait in yield */
                 left = ticks_of_all(sorting, x, total);
@@ -103,7 +107,8 @@ static int join(struct beside *b)
 
                 of[i].cut = 1;
                 for (unsigned e = 0; e < b->events; e++) {
-                        of[i].cut &= ls_below_min(b->r, ticks_of(&of[i], e, by_total(b->r)), b->a[e]->ticks);
+                        of[i].cut &= ls_below_min(b->r, ticks_of(&of[i], e, by_total(b->r)),
+                                                  b->a[e]->ticks);
                         self += ticks_of(&of[i], e, 0);
                 }
                 b->hidden += of[i].cut && self;
@@ -122,14 +127,23 @@ static int begin(const struct ls_report *r, struct beside *b)
 {
         int error = 0;
 
-        *b = (struct beside){ .r = r, .a = r->events, .events = r->filter->choice.n, .width = WIDTH };
+        *b = (struct beside){ .r = r, .a = r->events, .events = r->filter->choice.n,
+                              .width = WIDTH, .calls = -1, .timed = -1 };
+        for (unsigned e = b->events; e-- > 0;) {
+                if (r->filter->choice.id[e] == LS_EVENT_CALLS)
+                        b->calls = (int)e;
+                else if (ls_event_is_time(r->filter->choice.id[e]))
+                        b->timed = (int)e;
+        }
         for (unsigned e = 0; e < b->events; e++) {
-                int title = (int)strlen("Total ") + (int)strlen(ls_event_name(r->filter->choice.id[e]));
+                int title = (int)strlen("Total ") +
+                            (int)strlen(ls_event_name(r->filter->choice.id[e]));
 
                 b->width = title > b->width ? title : b->width;
                 /* Counts and times have no common sum: the first says what the others are measured
                  * by. */
-                if (ls_events_time(&r->filter->choice) && ls_event_is_time(r->filter->choice.id[e]) &&
+                if (ls_events_time(&r->filter->choice) &&
+                    ls_event_is_time(r->filter->choice.id[e]) &&
                     b->a[e]->ticks > b->a[b->most]->ticks)
                         b->most = e;
         }
@@ -148,11 +162,40 @@ static void put_time(const struct beside *b, unsigned event, uint64_t ticks)
         char amount[LS_AMOUNT];
 
         if (!r->o->raw && ls_event_is_amount(r->filter->choice.id[event]))
-                fprintf(r->out, " %*s", b->width, ls_amount_text(r->filter->choice.id[event], (double)ticks, amount));
+                fprintf(r->out, " %*s", b->width,
+                        ls_amount_text(r->filter->choice.id[event], (double)ticks, amount));
         else if (r->o->raw || ls_event_is_exact(r->filter->choice.id[event]))
                 fprintf(r->out, " %*" PRIu64, b->width, ticks);
         else
-                fprintf(r->out, " %*.3fs", b->width - 1, (double)ticks * (double)r->profile->interval_ns / 1e9);
+                fprintf(r->out, " %*.3fs", b->width - 1,
+                        (double)ticks * (double)r->profile->interval_ns / 1e9);
+}
+
+static int has_time_of_call(const struct beside *b)
+{
+        return b->calls >= 0 && b->timed >= 0 && b->r->o->by[0]->function;
+}
+
+/* Self time of a call in ns, 0 = not known. */
+static double time_of_call(const struct beside *b, const struct line *l)
+{
+        uint64_t calls = ticks_of(l, (unsigned)b->calls, 0);
+
+        return calls ? (double)ticks_of(l, (unsigned)b->timed, 0) *
+                               (double)b->r->profile->interval_ns / (double)calls
+                     : 0;
+}
+
+static void put_time_of_call(const struct beside *b, const struct line *l)
+{
+        double ns = time_of_call(b, l);
+        char text[32] = "", duration[31];
+
+        if (ns > 0)
+                snprintf(text, sizeof(text), "%s%s",
+                         ticks_of(l, (unsigned)b->timed, 0) < FEW ? "~" : "",
+                         ls_duration_text((uint64_t)(ns + 0.5), duration, sizeof(duration)));
+        fprintf(b->r->out, " %*s", b->width, text);
 }
 
 static void put_title(const struct beside *b)
@@ -167,6 +210,11 @@ static void put_title(const struct beside *b)
                                  ls_event_name(r->filter->choice.id[e]));
                         fprintf(r->out, " %*s", b->width, text);
                 }
+        if (has_time_of_call(b)) {
+                snprintf(text, sizeof(text), "%s a call",
+                         ls_event_name(r->filter->choice.id[b->timed]));
+                fprintf(r->out, " %*s", b->width, text);
+        }
         fprintf(r->out, "  %s%s\n", r->o->by[0]->title, ls_plain(r));
 }
 
@@ -174,9 +222,12 @@ static int put_line(const struct beside *b, const struct line *l)
 {
         const struct ls_report *r = b->r;
         double share = ls_share(ticks_of(l, b->most, by_total(r)), b->a[b->most]->ticks);
-        uint32_t function = r->o->by[0]->function ? r->o->by[0]->function(b->rows[0]->grouping[0], l->id) : 0;
-        char *name = ls_rows_text(b->rows[0], 0, l->id), *place = function ? ls_place_text(r, function) : NULL;
-        unsigned left = 10 + b->events * (1 + b->rows[0]->has_total) * (unsigned)(b->width + 1);
+        uint32_t function =
+                r->o->by[0]->function ? r->o->by[0]->function(b->rows[0]->grouping[0], l->id) : 0;
+        char *name = ls_rows_text(b->rows[0], 0, l->id),
+             *place = function ? ls_place_text(r, function) : NULL;
+        unsigned columns = b->events * (1 + b->rows[0]->has_total) + has_time_of_call(b);
+        unsigned left = 10 + columns * (unsigned)(b->width + 1);
         size_t room = r->width > left + 20 ? r->width - left : 0;
 
         if (!name) {
@@ -187,6 +238,8 @@ static int put_line(const struct beside *b, const struct line *l)
         for (int total = 0; total <= b->rows[0]->has_total; total++)
                 for (unsigned e = 0; e < b->events; e++)
                         put_time(b, e, ticks_of(l, e, total));
+        if (has_time_of_call(b))
+                put_time_of_call(b, l);
         fputs("  ", r->out);
         ls_put_fit(r->out, name, room, 0);
         if (place && ls_text_columns(name) + ls_text_columns(place) + 2 <= (room ? room : SIZE_MAX))
@@ -209,8 +262,9 @@ static int beside_text(const struct ls_report *r)
                 if (!b.lines[i].cut)
                         error = put_line(&b, &b.lines[i]);
         if (!error && b.hidden)
-                fprintf(r->out, "%s# %zu more row%s below %g%% of each event (--min 0 shows all)%s\n", ls_dim(r), b.hidden,
-                        b.hidden == 1 ? "" : "s", r->o->min, ls_plain(r));
+                fprintf(r->out,
+                        "%s# %zu more row%s below %g%% of each event (--min 0 shows all)%s\n",
+                        ls_dim(r), b.hidden, b.hidden == 1 ? "" : "s", r->o->min, ls_plain(r));
         done(&b);
         return error;
 }
@@ -236,6 +290,8 @@ static int json_line(const struct beside *b, struct ls_js *g, const struct line 
                 }
                 ls_js_close(g, '}');
         }
+        if (has_time_of_call(b) && time_of_call(b, l) > 0)
+                ls_js_key_share(g, "ns_a_call", time_of_call(b, l));
         ls_js_close(g, '}');
         return 0;
 }

@@ -85,7 +85,8 @@ static int fill(struct table *t)
                         return -ENOMEM;
                 t->n_shown++;
                 if (t->has_place)
-                        s->place = ls_place_text(r, r->o->by[0]->function(t->rows->grouping[0], row->id));
+                        s->place = ls_place_text(r, r->o->by[0]->function(t->rows->grouping[0],
+                                                                          row->id));
                 width = ls_text_columns(s->name);
                 t->name_width = width > t->name_width ? width : t->name_width;
                 width = s->place ? ls_text_columns(s->place) : 0;
@@ -120,7 +121,8 @@ static void fit(struct table *t)
                         t->name_width = UNLIMITED_NAME;
                 return;
         }
-        left = ls_margin_width(t->r) + 3 + (t->rows->has_total ? 2 : 1) * ls_number_width(t->r) - !t->rows->has_total;
+        left = ls_margin_width(t->r) + 3 + (t->rows->has_total ? 2 : 1) * ls_number_width(t->r) -
+               !t->rows->has_total;
         room = t->r->width > left + LEAST_NAME ? t->r->width - left : LEAST_NAME;
         if (t->name_width + 2 + t->place_width <= room)
                 return;
@@ -147,7 +149,10 @@ static void put_name(const struct table *t, const char *text, size_t width, int 
                 ls_put_fit(t->r->out, text, width, !last);
         else
                 fprintf(t->r->out, "%s%*s", text,
-                        last || ls_text_columns(text) >= width ? 0 : (int)(width - ls_text_columns(text)), "");
+                        last || ls_text_columns(text) >= width
+                                ? 0
+                                : (int)(width - ls_text_columns(text)),
+                        "");
 }
 
 static void put_title(const struct table *t)
@@ -156,7 +161,8 @@ static void put_title(const struct table *t)
         int width = (int)ls_number_width(r);
 
         fprintf(r->out, "%s#%*s %s", ls_dim(r), width - 1,
-                ls_number_title(r, t->rows->has_total && t->rows->separator[1] != '>' ? "Self" : "Share"),
+                ls_number_title(r, t->rows->has_total && t->rows->separator[1] != '>' ? "Self"
+                                                                                      : "Share"),
                 ls_margin_title(r));
         if (t->rows->has_total)
                 fprintf(r->out, " %*s", width, ls_number_title(r, "Total"));
@@ -168,7 +174,8 @@ static void put_title(const struct table *t)
 static int put_children(const struct table *t, const struct ls_row *row)
 {
         const struct ls_report *r = t->r;
-        size_t left = 9 + ls_margin_width(r) + ls_number_width(r), room = r->width > left + 7 ? r->width - left : 0;
+        size_t left = 9 + ls_margin_width(r) + ls_number_width(r),
+               room = r->width > left + 7 ? r->width - left : 0;
         double n = r->aggregate->effective * ls_share(row->self, r->aggregate->ticks);
 
         for (size_t i = 0; i < row->n_children; i++) {
@@ -222,7 +229,8 @@ static void put_hidden(const struct table *t)
                 fprintf(r->out, " below %g%%", r->o->min);
         fputs(" with ", r->out);
         if (r->o->raw)
-                fprintf(r->out, "%" PRIu64 "%s", t->hidden_ticks, ls_events_time(&r->filter->choice) ? " ticks" : "");
+                fprintf(r->out, "%" PRIu64 "%s", t->hidden_ticks,
+                        ls_events_time(&r->filter->choice) ? " ticks" : "");
         else
                 fprintf(r->out, "%.2f%%", 100 * ls_share(t->hidden_ticks, r->aggregate->ticks));
         fprintf(r->out, " in all (--min 0 shows all)%s\n", ls_plain(r));
@@ -248,7 +256,8 @@ static int flat_text(const struct ls_report *r)
         return error;
 }
 
-struct ls_str ls_group_source(const struct ls_report *r, const struct ls_grouping *grouping, uint32_t group)
+struct ls_str ls_group_source(const struct ls_report *r, const struct ls_grouping *grouping,
+                              uint32_t group)
 {
         const struct ls_key *key = grouping->key;
         uint32_t function = key->function ? key->function(grouping, group) : 0;
@@ -262,12 +271,14 @@ struct ls_str ls_group_source(const struct ls_report *r, const struct ls_groupin
         if (name.len && (name.s[0] == '@' || name.s[0] == '='))
                 return (struct ls_str){ name.s + 1, name.len - 1 };
         if (!ls_source_path(&r->profile->sources[source]).len)
-                return (struct ls_str){ r->labels->source[source], (uint32_t)strlen(r->labels->source[source]) };
+                return (struct ls_str){ r->labels->source[source],
+                                        (uint32_t)strlen(r->labels->source[source]) };
         return name;
 }
 
 /* What a group is, in fields of its own, so that nobody needs to parse names. */
-void ls_js_group(const struct ls_report *r, struct ls_js *g, const struct ls_grouping *grouping, uint32_t group)
+void ls_js_group(const struct ls_report *r, struct ls_js *g, const struct ls_grouping *grouping,
+                 uint32_t group)
 {
         const struct ls_key *key = grouping->key;
         const struct ls_profile *p = r->profile;
@@ -284,10 +295,12 @@ void ls_js_group(const struct ls_report *r, struct ls_js *g, const struct ls_gro
         if (source)
                 ls_js_key_text(g, "path", p->sources[source].path);
         if (key->function)
-                ls_js_key_u64(g, "line_defined", p->functions[key->function(grouping, group)].first_line);
+                ls_js_key_u64(g, "line_defined",
+                              p->functions[key->function(grouping, group)].first_line);
 }
 
-static void json_shares(const struct ls_report *r, struct ls_js *g, uint64_t self, uint64_t whole, double n)
+static void json_shares(const struct ls_report *r, struct ls_js *g, uint64_t self, uint64_t whole,
+                        double n)
 {
         double share = ls_share(self, whole);
 
@@ -298,9 +311,11 @@ static void json_shares(const struct ls_report *r, struct ls_js *g, uint64_t sel
 }
 
 /* Sequences of --depth are listed frame by frame as well. */
-static int json_name(const struct ls_report *r, struct ls_js *g, const struct ls_rows *rows, int level, uint32_t id)
+static int json_name(const struct ls_report *r, struct ls_js *g, const struct ls_rows *rows,
+                     int level, uint32_t id)
 {
-        const struct ls_grouping *grouping = level && rows->grouping[1] ? rows->grouping[1] : rows->grouping[0];
+        const struct ls_grouping *grouping = level && rows->grouping[1] ? rows->grouping[1]
+                                                                        : rows->grouping[0];
         char *name = ls_rows_text(rows, level, id);
 
         if (!name)
@@ -311,7 +326,8 @@ static int json_name(const struct ls_report *r, struct ls_js *g, const struct ls
         return 0;
 }
 
-static int json_children(const struct ls_report *r, struct ls_js *g, const struct ls_rows *rows, const struct ls_row *row)
+static int json_children(const struct ls_report *r, struct ls_js *g, const struct ls_rows *rows,
+                         const struct ls_row *row)
 {
         double n = r->aggregate->effective * ls_share(row->self, r->aggregate->ticks);
         int error = 0;

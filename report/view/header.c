@@ -66,15 +66,19 @@ static char *info_text(const struct ls_profile *p, enum ls_info_key key, const c
 
 static void put_runtime(const struct ls_report *r)
 {
-        char *runtime = info_text(r->profile, LS_INFO_RUNTIME, ""), *engine = info_text(r->profile, LS_INFO_ENGINE, "");
-        char *timer = info_text(r->profile, LS_INFO_TIMER, ""), *scope = info_text(r->profile, LS_INFO_SCOPE, "");
+        char *runtime = info_text(r->profile, LS_INFO_RUNTIME, ""),
+             *engine = info_text(r->profile, LS_INFO_ENGINE, "");
+        char *timer = info_text(r->profile, LS_INFO_TIMER, ""),
+             *scope = info_text(r->profile, LS_INFO_SCOPE, "");
         char *leaf = info_text(r->profile, LS_INFO_JIT_LEAF, "");
-        int walk = engine && !strncmp(engine, "walk", 4), hook = engine && (!walk || strcmp(engine, "walk"));
+        int walk = engine && !strncmp(engine, "walk", 4),
+            hook = engine && (!walk || strcmp(engine, "walk"));
 
         /* --jit-leaf is of the walk engine, --scope of the hook. */
         if (runtime && engine && timer && scope && leaf && (*runtime || *engine))
-                put_line(r, "Runtime:", "%s%s%s%s%s%s%s%s%s%s", *runtime ? runtime : "not known", *engine ? ", engine " : "",
-                         engine, *timer ? ", timer " : "", timer, *scope && hook ? ", scope " : "", hook ? scope : "",
+                put_line(r, "Runtime:", "%s%s%s%s%s%s%s%s%s%s", *runtime ? runtime : "not known",
+                         *engine ? ", engine " : "", engine, *timer ? ", timer " : "", timer,
+                         *scope && hook ? ", scope " : "", hook ? scope : "",
                          *leaf && walk ? ", jit-leaf " : "", walk ? leaf : "",
                          ls_profile_u64(r->profile, LS_INFO_NATIVE, 0) ? ", native stacks" : "");
         free(leaf);
@@ -95,12 +99,15 @@ static void put_rates(const struct ls_report *r, const struct ls_facts *f)
         if (!sampled && r->profile->n_events)
                 return;
         if (f->asked_ns)
-                put_line(r, "Rate:", "asked %.0f Hz (every %s), achieved %.0f samples (%.0f ticks) a second of CPU time",
-                         1e9 / (double)f->asked_ns, ls_duration_text(f->asked_ns, interval, sizeof(interval)),
-                         f->achieved_hz, f->cpu_ns ? (double)f->ticks * 1e9 / (double)f->cpu_ns : 0);
+                put_line(r, "Rate:",
+                         "asked %.0f Hz (every %s), achieved %.0f samples (%.0f ticks) a second of "
+                         "CPU time",
+                         1e9 / (double)f->asked_ns,
+                         ls_duration_text(f->asked_ns, interval, sizeof(interval)), f->achieved_hz,
+                         f->cpu_ns ? (double)f->ticks * 1e9 / (double)f->cpu_ns : 0);
         put_line(r, "Samples:", "%" PRIu64 " samples, %" PRIu64 " ticks, %s of CPU%s%s",
-                 r->profile->recorded_samples, f->sample_ticks, ls_duration_text(f->cpu_ns, cpu, sizeof(cpu)),
-                 f->elapsed_ns ? " in " : "",
+                 r->profile->recorded_samples, f->sample_ticks,
+                 ls_duration_text(f->cpu_ns, cpu, sizeof(cpu)), f->elapsed_ns ? " in " : "",
                  f->elapsed_ns ? ls_duration_text(f->elapsed_ns, elapsed, sizeof(elapsed)) : "");
 }
 
@@ -115,17 +122,21 @@ static void put_losses(const struct ls_report *r, const struct ls_facts *f)
                 if (!l->count)
                         continue;
                 if (l->is_ticks)
-                        put_line(r, "Lost:", "%" PRIu64 " tick%s (%.1f%%): %s", l->count, l->count == 1 ? "" : "s",
-                                 100 * ls_share(l->count, whole), l->label);
+                        put_line(r, "Lost:", "%" PRIu64 " tick%s (%.1f%%): %s", l->count,
+                                 l->count == 1 ? "" : "s", 100 * ls_share(l->count, whole),
+                                 l->label);
                 else if (l->is_stack)
                         put_line(r, "Note:", "%" PRIu64 " %s (%.2f%%)", l->count,
-                                 ls_counted_text(l->count, l->label, one, sizeof(one)), 100 * l->share);
+                                 ls_counted_text(l->count, l->label, one, sizeof(one)),
+                                 100 * l->share);
                 else
                         put_line(r, "Note:", "%" PRIu64 " %s", l->count,
                                  ls_counted_text(l->count, l->label, one, sizeof(one)));
         }
         if (r->profile->lost_ticks)
-                put_line(r, "Lost:", "the stacks of %" PRIu64 " ticks (%.1f%%): their definitions were in damaged chunks",
+                put_line(r, "Lost:",
+                         "the stacks of %" PRIu64
+                         " ticks (%.1f%%): their definitions were in damaged chunks",
                          r->profile->lost_ticks, 100 * ls_share(r->profile->lost_ticks, whole));
 }
 
@@ -138,10 +149,14 @@ static void put_jit(const struct ls_report *r)
                 put_line(r, "Note:", "of the ticks in known traces %.2f%% have approximate lines",
                          100 * ls_share(p->jit_approximate_ticks, p->jit_ticks));
         if (p->jit_unknown_ticks)
-                put_line(r, "Note:", "of the ticks in known traces %.2f%% have no map: only the function that the root trace "
-                         "starts in", 100 * ls_share(p->jit_unknown_ticks, p->jit_ticks));
+                put_line(r, "Note:",
+                         "of the ticks in known traces %.2f%% have no map: only the function that "
+                         "the root trace "
+                         "starts in",
+                         100 * ls_share(p->jit_unknown_ticks, p->jit_ticks));
         if (ls_profile_u64(p, LS_INFO_THREADS_UNRECORDED, 0))
-                put_line(r, "Note:", "%" PRIu64 " threads were not recorded: too many ran at one time",
+                put_line(r,
+                         "Note:", "%" PRIu64 " threads were not recorded: too many ran at one time",
                          ls_profile_u64(p, LS_INFO_THREADS_UNRECORDED, 0));
 }
 
@@ -151,14 +166,18 @@ static void put_damage(const struct ls_report *r)
 
         for (uint32_t i = 0; i < p->n_damages; i++) {
                 if (i == 10) {
-                        put_line(r, "Damage:", "%u more chunks (luasample info lists all)", p->n_damages - i);
+                        put_line(r, "Damage:", "%u more chunks (luasample info lists all)",
+                                 p->n_damages - i);
                         break;
                 }
-                put_line(r, "Damage:", "chunk %" PRIu64 " at byte %" PRIu64 " (%" PRIu64 " bytes): %s",
-                         p->damages[i].chunk, p->damages[i].offset, p->damages[i].bytes, p->damages[i].why);
+                put_line(r,
+                         "Damage:", "chunk %" PRIu64 " at byte %" PRIu64 " (%" PRIu64 " bytes): %s",
+                         p->damages[i].chunk, p->damages[i].offset, p->damages[i].bytes,
+                         p->damages[i].why);
         }
         if (!p->complete)
-                put_line(r, "Note:", "the trace has no end: it is still being written, or was cut off");
+                put_line(r, "Note:",
+                         "the trace has no end: it is still being written, or was cut off");
 }
 
 static unsigned count_regions(const struct ls_profile *p)
@@ -174,7 +193,9 @@ static const char *shown_unit(const struct ls_report *r)
 {
         const struct ls_event_kind_info *k = ls_event_kind(r->filter->choice.id[0]);
 
-        return !ls_events_amount(&r->filter->choice) ? " ticks" : k->unit == LS_UNIT_bytes ? " bytes" : "";
+        return !ls_events_amount(&r->filter->choice) ? " ticks"
+               : k->unit == LS_UNIT_bytes            ? " bytes"
+                                                     : "";
 }
 
 static void put_scope(const struct ls_report *r)
@@ -183,7 +204,8 @@ static void put_scope(const struct ls_report *r)
 
         if (r->filter->need_region_flag && !r->o->want.region)
                 put_line(r, "Regions:",
-                         "only samples in regions that the program marked, %u in all (--no-regions shows all)",
+                         "only samples in regions that the program marked, %u in all (--no-regions "
+                         "shows all)",
                          count_regions(r->profile));
         if (filters)
                 put_line(r, "Filters:", "%s", filters);
@@ -210,7 +232,9 @@ static void put_amount(const struct ls_report *r, unsigned i, FILE *f)
                 ls_amount_text(id, (double)r->events[i]->ticks, amount), n, n == 1 ? "" : "s");
         for (uint32_t k = 0; k < r->profile->n_events; k++)
                 if (r->profile->events[k].id == id && r->profile->events[k].period_ns)
-                        fprintf(f, ", one for %s", ls_amount_text(id, (double)r->profile->events[k].period_ns, period));
+                        fprintf(f, ", one for %s",
+                                ls_amount_text(id, (double)r->profile->events[k].period_ns,
+                                               period));
         fputc(')', f);
 }
 
@@ -230,10 +254,13 @@ static void put_event(const struct ls_report *r)
                 if (ls_event_is_amount(c->id[i]))
                         put_amount(r, i, f);
                 else if (ls_event_is_exact(c->id[i]))
-                        fprintf(f, "%s%s %" PRIu64, i ? ", " : "", ls_event_name(c->id[i]), r->events[i]->ticks);
+                        fprintf(f, "%s%s %" PRIu64, i ? ", " : "", ls_event_name(c->id[i]),
+                                r->events[i]->ticks);
                 else
-                        fprintf(f, "%s%s %" PRIu64 " ticks (%s)", i ? ", " : "", ls_event_name(c->id[i]), r->events[i]->ticks,
-                                ls_duration_text(r->events[i]->ticks * p->interval_ns, time, sizeof(time)));
+                        fprintf(f, "%s%s %" PRIu64 " ticks (%s)", i ? ", " : "",
+                                ls_event_name(c->id[i]), r->events[i]->ticks,
+                                ls_duration_text(r->events[i]->ticks * p->interval_ns, time,
+                                                 sizeof(time)));
         for (uint32_t i = 0; i < p->n_events; i++) {
                 const struct ls_event *e = &p->events[i];
 
@@ -259,8 +286,10 @@ static void put_unknown_events(const struct ls_report *r)
                 char *name = ls_visible(e->name.s, e->name.len);
 
                 if (name && e->rows && !ls_event_is_shown(e->id) && e->id != LS_EVENT_MARK)
-                        put_line(r, "Note:", "event %u%s%s is in no view: %" PRIu64 " row%s, sum %" PRIu64, e->id,
-                                 *name ? ", " : "", name, e->rows, e->rows == 1 ? "" : "s", e->sum);
+                        put_line(r, "Note:",
+                                 "event %u%s%s is in no view: %" PRIu64 " row%s, sum %" PRIu64,
+                                 e->id, *name ? ", " : "", name, e->rows, e->rows == 1 ? "" : "s",
+                                 e->sum);
                 free(name);
         }
 }
@@ -272,7 +301,8 @@ static void put_notices(const struct ls_report *r)
         for (uint32_t i = 0; i < p->n_notices && i < 10; i++)
                 put_text(r, "Note:", ls_visible(p->notices[i].s, p->notices[i].len));
         if (p->n_notices > 10)
-                put_line(r, "Note:", "%u more notices (luasample info lists all)", p->n_notices - 10);
+                put_line(r, "Note:", "%u more notices (luasample info lists all)",
+                         p->n_notices - 10);
         put_unknown_events(r);
 }
 
@@ -294,7 +324,8 @@ static void put_marks(const struct ls_report *r)
 
                 fputs(i ? ", " : "", f);
                 ls_put_fit(f, name && *name ? name : "(no name)", MARKS_COLUMNS / 2, 0);
-                fprintf(f, " at %.3f s", mark->time_ns > start ? (double)(mark->time_ns - start) / 1e9 : 0);
+                fprintf(f, " at %.3f s",
+                        mark->time_ns > start ? (double)(mark->time_ns - start) / 1e9 : 0);
                 free(name);
         }
         fclose(f);
@@ -308,18 +339,22 @@ static void put_marks(const struct ls_report *r)
 /* Of luasample stack: nothing was recorded, a process was looked at. */
 static void put_stopped(const struct ls_report *r)
 {
-        char *name = info_text(r->profile, LS_INFO_COMMAND, "?"), *runtime = info_text(r->profile, LS_INFO_RUNTIME, "LuaJIT");
-        char took[32], *core = ls_profile_str(r->profile, LS_INFO_CORE_FILE).len ? info_text(r->profile, LS_INFO_CORE_FILE, "?") : NULL;
+        char *name = info_text(r->profile, LS_INFO_COMMAND, "?"),
+             *runtime = info_text(r->profile, LS_INFO_RUNTIME, "LuaJIT");
+        char took[32], *core = ls_profile_str(r->profile, LS_INFO_CORE_FILE).len
+                                       ? info_text(r->profile, LS_INFO_CORE_FILE, "?")
+                                       : NULL;
         uint64_t pid = ls_profile_u64(r->profile, LS_INFO_PID, 0);
 
         fputs(ls_dim(r), r->out);
         if (core)
-                put_line(r, "Process:", "%" PRIu64 " (%s), %s, from %s", pid, name ? name : "?", runtime ? runtime : "",
-                         core);
+                put_line(r, "Process:", "%" PRIu64 " (%s), %s, from %s", pid, name ? name : "?",
+                         runtime ? runtime : "", core);
         else
-                put_line(r, "Process:", "%" PRIu64 " (%s), %s, stopped for %s", pid, name ? name : "?",
-                         runtime ? runtime : "",
-                         ls_duration_text(ls_profile_u64(r->profile, LS_INFO_STOPPED, 0), took, sizeof(took)));
+                put_line(r, "Process:", "%" PRIu64 " (%s), %s, stopped for %s", pid,
+                         name ? name : "?", runtime ? runtime : "",
+                         ls_duration_text(ls_profile_u64(r->profile, LS_INFO_STOPPED, 0), took,
+                                          sizeof(took)));
         put_damage(r);
         put_notices(r);
         fprintf(r->out, "#%s\n", ls_plain(r));
@@ -350,7 +385,8 @@ void ls_header_text(const struct ls_report *r)
 {
         struct ls_facts f;
 
-        if (ls_profile_u64(r->profile, LS_INFO_STOPPED, 0) || ls_profile_str(r->profile, LS_INFO_CORE_FILE).len) {
+        if (ls_profile_u64(r->profile, LS_INFO_STOPPED, 0) ||
+            ls_profile_str(r->profile, LS_INFO_CORE_FILE).len) {
                 put_stopped(r);
                 return;
         }
@@ -415,16 +451,21 @@ void ls_say_no_samples(const struct ls_report *r)
         char *filters = ls_filter_text(&r->o->want);
 
         if (!r->aggregate->all_ticks && ls_events_besides_cpu(r->profile))
-                fprintf(r->out, ls_events_count(&r->filter->choice) ? "[No %s were counted]\n" : ls_events_amount(&r->filter->choice) ?
-                        "[No %s was recorded]\n" : "[No %s time was recorded]\n",
+                fprintf(r->out,
+                        ls_events_count(&r->filter->choice)    ? "[No %s were counted]\n"
+                        : ls_events_amount(&r->filter->choice) ? "[No %s was recorded]\n"
+                                                               : "[No %s time was recorded]\n",
                         ls_event_name(r->filter->choice.id[0]));
         else if (!r->aggregate->all_ticks)
                 fprintf(r->out, "[No samples collected]\n");
         else if (filters)
-                fprintf(r->out, "[No samples left: none of %" PRIu64 " ticks matches %s]\n", r->aggregate->all_ticks,
-                        filters);
+                fprintf(r->out, "[No samples left: none of %" PRIu64 " ticks matches %s]\n",
+                        r->aggregate->all_ticks, filters);
         else
-                fprintf(r->out, "[No samples left: none of %" PRIu64 " ticks is in a region that the program marked; "
-                        "--no-regions shows all]\n", r->aggregate->all_ticks);
+                fprintf(r->out,
+                        "[No samples left: none of %" PRIu64
+                        " ticks is in a region that the program marked; "
+                        "--no-regions shows all]\n",
+                        r->aggregate->all_ticks);
         free(filters);
 }

@@ -105,7 +105,8 @@ void ls_put_number(const struct ls_report *r, uint64_t part, uint64_t whole)
         if (r->o->raw)
                 fprintf(r->out, "%*" PRIu64, width, part);
         else if (ls_events_amount(&r->filter->choice))
-                fprintf(r->out, "%*s", width, ls_amount_text(r->filter->choice.id[0], (double)part, amount));
+                fprintf(r->out, "%*s", width,
+                        ls_amount_text(r->filter->choice.id[0], (double)part, amount));
         else
                 fprintf(r->out, "%*.2f%%", width - 1, 100 * ls_share(part, whole));
 }
@@ -120,7 +121,8 @@ void ls_put_margin(const struct ls_report *r, double share, double n, uint64_t w
                 return;
         }
         if (ls_events_amount(&r->filter->choice)) {
-                fprintf(r->out, " %s%6.2f%% %6.2f%%%s", ls_dim(r), 100 * share, 100 * margin, ls_plain(r));
+                fprintf(r->out, " %s%6.2f%% %6.2f%%%s", ls_dim(r), 100 * share, 100 * margin,
+                        ls_plain(r));
                 return;
         }
         if (r->o->raw)

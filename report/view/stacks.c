@@ -96,7 +96,8 @@ static char *frame_place(const struct ls_report *r, uint32_t location)
         char *text;
 
         if (f->source && l->line)
-                return asprintf(&text, "%s:%u", r->labels->source[f->source], l->line) < 0 ? NULL : text;
+                return asprintf(&text, "%s:%u", r->labels->source[f->source], l->line) < 0 ? NULL
+                                                                                           : text;
         return ls_place_text(r, l->function);
 }
 
@@ -104,7 +105,8 @@ static const char *what(const struct shown *e)
 {
         if (e->key.flags & LS_SAMPLE_SUSPENDED)
                 return "suspended";
-        return e->key.flags & (LS_SAMPLE_BLOCKED | LS_SAMPLE_OFF_CPU) ? "blocked" : states[e->key.state];
+        return e->key.flags & (LS_SAMPLE_BLOCKED | LS_SAMPLE_OFF_CPU) ? "blocked"
+                                                                      : states[e->key.state];
 }
 
 static void put_head(const struct ls_report *r, const struct shown *e)
@@ -149,8 +151,9 @@ static void put_frames(const struct ls_report *r, const struct shown *e)
                 uint32_t location = p->stacks[at].location;
                 char *place = frame_place(r, location);
 
-                fprintf(r->out, "    %-40s%s%s%s%s\n", r->labels->function[p->locations[location].function],
-                        place ? "  " : "", ls_dim(r), place ? place : "", ls_plain(r));
+                fprintf(r->out, "    %-40s%s%s%s%s\n",
+                        r->labels->function[p->locations[location].function], place ? "  " : "",
+                        ls_dim(r), place ? place : "", ls_plain(r));
                 free(place);
         }
         fputc('\n', r->out);
@@ -209,7 +212,8 @@ static int stacks_json(const struct ls_report *r, struct ls_js *g)
                 if (e->key.vm)
                         ls_js_key_u64(g, "vm", p->vms[e->key.vm].number);
                 if (e->coroutine && e->times == 1)
-                        ls_js_key_string(g, "coroutine", r->labels->function[p->coroutines[e->coroutine].function]);
+                        ls_js_key_string(g, "coroutine",
+                                         r->labels->function[p->coroutines[e->coroutine].function]);
                 if (zone)
                         ls_js_key_string(g, "zone", zone);
                 json_frames(r, g, e->key.stack);
@@ -233,5 +237,9 @@ static unsigned stacks_dims(const struct ls_report_options *o)
 }
 
 const struct ls_view ls_view_stacks = {
-        .name = "stacks", .chosen = stacks_chosen, .dims = stacks_dims, .text = stacks_text, .json = stacks_json,
+        .name = "stacks",
+        .chosen = stacks_chosen,
+        .dims = stacks_dims,
+        .text = stacks_text,
+        .json = stacks_json,
 };

@@ -33,7 +33,8 @@ static uint64_t least_ticks(const struct ls_report *r)
 
 static int build(struct tree *t)
 {
-        int error = ls_branches_init(&t->b, t->r, t->r->o->by[0], t->r->o->inverse, least_ticks(t->r));
+        int error =
+                ls_branches_init(&t->b, t->r, t->r->o->by[0], t->r->o->inverse, least_ticks(t->r));
 
         t->grouping = t->b.grouping;
         t->t = t->b.tree;
@@ -57,7 +58,8 @@ static void put_node(struct tree *t, const struct text_ctx *ctx, uint32_t at)
 {
         const struct ls_report *r = t->r;
         const struct ls_calltree_node *last;
-        unsigned indent = ctx->levels[at] <= ctx->limit / 2 ? ctx->levels[at] * 2 : ctx->limit, folded;
+        unsigned indent = ctx->levels[at] <= ctx->limit / 2 ? ctx->levels[at] * 2 : ctx->limit,
+                 folded;
         char level[24] = "", times[32] = "";
         double total;
         size_t used;
@@ -68,7 +70,8 @@ static void put_node(struct tree *t, const struct text_ctx *ctx, uint32_t at)
                 snprintf(level, sizeof(level), "(%u) ", ctx->levels[at]);
         if (folded > 1)
                 snprintf(times, sizeof(times), " (%u levels)", folded);
-        used = 3 + ls_margin_width(r) + 2 * ls_number_width(r) + indent + strlen(level) + strlen(times);
+        used = 3 + ls_margin_width(r) + 2 * ls_number_width(r) + indent + strlen(level) +
+               strlen(times);
         if (r->width && used + 1 >= r->width) { /* a very narrow terminal */
                 used -= strlen(times);
                 times[0] = '\0';
@@ -127,7 +130,9 @@ static int tree_text(const struct ls_report *r)
 {
         struct tree t = { .r = r };
         unsigned width = ls_number_width(r), numbers = 3 + ls_margin_width(r) + 2 * width;
-        struct text_ctx ctx = { .limit = !r->width ? 100 : r->width > numbers + 4 ? (r->width - numbers) / 2 / 2 * 2 : 2 };
+        struct text_ctx ctx = { .limit = !r->width                ? 100
+                                         : r->width > numbers + 4 ? (r->width - numbers) / 2 / 2 * 2
+                                                                  : 2 };
         int error = build(&t);
 
         if (!error) {
@@ -135,14 +140,16 @@ static int tree_text(const struct ls_report *r)
                 error = ctx.levels ? 0 : -ENOMEM;
         }
         if (!error) {
-                fprintf(r->out, "%s#%*s %s %*s  %s%s\n", ls_dim(r), (int)width - 1, ls_number_title(r, "Total"), ls_margin_title(r),
-                        (int)width, ls_number_title(r, "Self"),
-                        r->o->inverse ? "Function, then its callers" : r->o->by[0]->title, ls_plain(r));
+                fprintf(r->out, "%s#%*s %s %*s  %s%s\n", ls_dim(r), (int)width - 1,
+                        ls_number_title(r, "Total"), ls_margin_title(r), (int)width,
+                        ls_number_title(r, "Self"),
+                        r->o->inverse ? "Function, then its callers" : r->o->by[0]->title,
+                        ls_plain(r));
                 error = walk(&t, enter_text, &ctx);
         }
         if (!error && t.hidden)
-                fprintf(r->out, "%s# %zu branch%s below %g%% not shown (--min 0 shows all)%s\n", ls_dim(r), t.hidden,
-                        t.hidden == 1 ? "" : "es", r->o->min, ls_plain(r));
+                fprintf(r->out, "%s# %zu branch%s below %g%% not shown (--min 0 shows all)%s\n",
+                        ls_dim(r), t.hidden, t.hidden == 1 ? "" : "es", r->o->min, ls_plain(r));
         free(ctx.levels);
         ls_branches_done(&t.b);
         return error;

@@ -14,11 +14,12 @@ struct ls_view {
         int (*chosen)(const struct ls_report_options *o);
         unsigned (*dims)(const struct ls_report_options *o);    /* NULL = none */
         int (*text)(const struct ls_report *r);                 /* 0 or -errno */
-        int (*json)(const struct ls_report *r, struct ls_js *g);     /* adds its members to the open object */
+        int (*json)(const struct ls_report *r,
+                    struct ls_js *g); /* adds its members to the open object */
 };
 
-extern const struct ls_view ls_view_stacks, ls_view_beside, ls_view_flat, ls_view_tree, ls_view_annotate, ls_view_gc,
-        ls_view_page;
+extern const struct ls_view ls_view_stacks, ls_view_beside, ls_view_flat, ls_view_tree,
+        ls_view_annotate, ls_view_gc, ls_view_page;
 
 /* header.c: command, rate, samples, losses, filters; lines that start with '#', or the members of
  * an object. */
@@ -50,10 +51,12 @@ const char *ls_number_title(const struct ls_report *r, const char *share_title);
 void ls_put_number(const struct ls_report *r, uint64_t part, uint64_t whole);
 void ls_put_margin(const struct ls_report *r, double share, double n, uint64_t whole);
 /* flat.c: what a group is, as members of the open object. */
-void ls_js_group(const struct ls_report *r, struct ls_js *g, const struct ls_grouping *grouping, uint32_t group);
+void ls_js_group(const struct ls_report *r, struct ls_js *g, const struct ls_grouping *grouping,
+                 uint32_t group);
 /* The name that Lua has for the file of a group, without its mark; "[C]" of what is no Lua; not
  * visible text yet. */
-struct ls_str ls_group_source(const struct ls_report *r, const struct ls_grouping *grouping, uint32_t group);
+struct ls_str ls_group_source(const struct ls_report *r, const struct ls_grouping *grouping,
+                              uint32_t group);
 /* "app.lua:12" where a function was defined, or its C module; to be freed; NULL = nothing to
  * say. */
 char *ls_place_text(const struct ls_report *r, uint32_t function);

@@ -8,12 +8,14 @@ module exacttruth (truth.c), which count.lua loads: no recording is made.
 
 same.PROGRAM: with and without counts the same traces are compiled, at the same places, in the same order. killed: what a
 process counted that ended by SIGKILL. control: a count that is moved by one must be found. luacov.*: coverage
-against luacov's. record.*, lines.*: recordings with -e lines, calls, instructions and coverage (record.py)."""
+against luacov's. record.*, lines.*: recordings with -e lines, calls, instructions and coverage (record.py).
+calltime.*: with -e calltime (calltime.py)."""
 import os
 import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import calltime
 import luacov
 import record
 import support as s
@@ -24,7 +26,7 @@ BENCH = os.path.join(s.TESTS, "bench", "programs")
 # Programs of tests/bench and their argument, for some million bytecodes. strings is none: it sorts what pairs gives, whose order
 # changes from run to run.
 BENCH_ROUNDS = {"fannkuch": "1", "json": "3", "life": "20", "nbody": "3000", "parser": "1", "richards": "1", "ring": "300", "trees": "1"}
-OWN_ROUNDS = {"kinds": "300", "chunks": "3000", "forks": "", "many": "20", "finalizers": "1000"}
+OWN_ROUNDS = {"guards": "400", "kinds": "300", "chunks": "3000", "forks": "", "many": "20", "finalizers": "1000"}
 # kinds has hooks of its own, which take the place of the test's; the child of forks would have them; a hundred million of them are long.
 NO_HOOKS = {"kinds", "forks", "finalizers", "fannkuch", "awfy-havlak", "awfy-mandelbrot",
             "awfy-nbody"}
@@ -191,6 +193,7 @@ def control():
 suite.count = count
 luacov.add(suite)
 record.add(suite, ("debian", "shared", "luajit2"))
+calltime.add(suite, ("debian", "shared", "luajit2"))
 
 if __name__ == "__main__":
     sys.exit(suite.main())

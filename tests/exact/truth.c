@@ -53,11 +53,17 @@ static struct kind *kind_of(const char *name, size_t len, int first, int last, u
         for (size_t i = 0; i < len; i++)
                 h = h * 33 + (unsigned char)name[i];
         for (k = kinds[h % BUCKETS]; k; k = k->next)
-                if (k->len == len && k->first == first && k->last == last && k->n == n && !memcmp(k->name, name, len))
+                if (k->len == len && k->first == first && k->last == last && k->n == n &&
+                    !memcmp(k->name, name, len))
                         return k;
         k = calloc(1, sizeof *k);
-        *k = (struct kind){ .name = malloc(len + 1), .len = len, .first = first, .last = last, .n = n,
-                            .counts = calloc(n, sizeof *k->counts), .next = kinds[h % BUCKETS] };
+        *k = (struct kind){ .name = malloc(len + 1),
+                            .len = len,
+                            .first = first,
+                            .last = last,
+                            .n = n,
+                            .counts = calloc(n, sizeof *k->counts),
+                            .next = kinds[h % BUCKETS] };
         memcpy(k->name, name, len);
         k->name[len] = 0;
         return kinds[h % BUCKETS] = k;
@@ -109,7 +115,8 @@ static void hook_caller(lua_State *L, struct kind *callee)
                 fn = ls_lua.lua_topointer(L, -1);
                 ls_lua.lua_settop(L, -2);
                 if (ls_fn_is_lua(fn)) {
-                        add_calls(callee, kind_of_proto(ls_fn_proto(fn)), (uint32_t)below.currentline, 1);
+                        add_calls(callee, kind_of_proto(ls_fn_proto(fn)),
+                                  (uint32_t)below.currentline, 1);
                         return;
                 }
         }
@@ -120,7 +127,8 @@ static void hook(lua_State *L, struct lua_Debug *ar)
         static const char *last;
         static uint32_t last_hash;
         static struct kind *k;
-        const char *fn = ls_gcptr(LS_READ(uint64_t, LS_READ(const char *, L, LS_L_BASE), -16)), *pt, *name, *pc;
+        const char *fn = ls_gcptr(LS_READ(uint64_t, LS_READ(const char *, L, LS_L_BASE), -16)), *pt,
+                   *name, *pc;
 
         if (ar->event == 0 && !ls_fn_is_lua(fn))
                 tail.k = NULL;
@@ -128,7 +136,8 @@ static void hook(lua_State *L, struct lua_Debug *ar)
                 return;
         pt = ls_fn_proto(fn);
         name = LS_READ(const char *, pt, LS_PT_CHUNKNAME);
-        if (pt != last || !k || last_hash != (LS_READ(uint32_t, name, LS_STR_HASH) ^ ls_pt_shape(pt))) {
+        if (pt != last || !k ||
+            last_hash != (LS_READ(uint32_t, name, LS_STR_HASH) ^ ls_pt_shape(pt))) {
                 last = pt;
                 last_hash = LS_READ(uint32_t, name, LS_STR_HASH) ^ ls_pt_shape(pt);
                 k = kind_of_proto(pt);
@@ -206,7 +215,8 @@ static int begin_watch(lua_State *L)
 
 static int open_memory(const char *path, int flags)
 {
-        int fd = path ? open(path, O_RDWR | O_CLOEXEC | flags, 0600) : (int)syscall(SYS_memfd_create, "counts", 1u);
+        int fd = path ? open(path, O_RDWR | O_CLOEXEC | flags, 0600)
+                      : (int)syscall(SYS_memfd_create, "counts", 1u);
 
         if (fd < 0 || ((flags || !path) && ftruncate(fd, (off_t)LS_EXACT_SIZE)))
                 return -1;
@@ -223,7 +233,7 @@ static int begin_exact(lua_State *L)
 
         begin_vm(L);
         if (fd >= 0 && !ls_exact_map(fd, (uintptr_t)L)) {
-                vm.exact = ls_exact_open(L, 1, 1, &why);
+                vm.exact = ls_exact_open(L, 1, LS_EXACT_ALL, &why);
                 pthread_atfork(NULL, NULL, after_fork);
         }
         ls_lua.lua_settop(L, 0);
@@ -233,7 +243,8 @@ static int begin_exact(lua_State *L)
 /* read(file): what a process has counted there, which may have ended by any means. */
 static int read_file(lua_State *L)
 {
-        return answer(L, open_memory(ls_lua.lua_tolstring(L, 1, NULL), 0) < 0 ? "it cannot be read" : NULL);
+        return answer(L, open_memory(ls_lua.lua_tolstring(L, 1, NULL), 0) < 0 ? "it cannot be read"
+                                                                              : NULL);
 }
 
 static int begin_hook(lua_State *L)
@@ -278,7 +289,8 @@ static int read_counts(struct ls_flow *flow)
                 struct kind *callee = kind_of_record(&flow->protos[c->callee]);
                 const struct ls_flow_proto *from = &flow->protos[c->caller];
 
-                add_calls(callee, kind_of_record(from), from->lines ? from->lines[c->pos] : 0, c->times);
+                add_calls(callee, kind_of_record(from), from->lines ? from->lines[c->pos] : 0,
+                          c->times);
         }
         return 0;
 }
@@ -288,8 +300,9 @@ static void write_calls(FILE *f, const struct kind *k, const char *skip)
 {
         for (const struct call *c = k->calls; c; c = c->next)
                 if (strcmp(c->caller->name, skip))
-                        fprintf(f, "%.60s:%d-%d:%u calls %.60s:%d-%d:%u %u %llu\n", c->caller->name, c->caller->first, c->caller->last,
-                                c->caller->n, k->name, k->first, k->last, k->n, c->line, (unsigned long long)c->times);
+                        fprintf(f, "%.60s:%d-%d:%u calls %.60s:%d-%d:%u %u %llu\n", c->caller->name,
+                                c->caller->first, c->caller->last, c->caller->n, k->name, k->first,
+                                k->last, k->n, c->line, (unsigned long long)c->times);
 }
 
 /* write(file, skip): a line for each bytecode of all chunks but skip that was executed. */
@@ -306,8 +319,10 @@ static int write_counts(lua_State *L)
                 for (const struct kind *k = kinds[i]; k; k = k->next) {
                         for (uint32_t pos = 0; strcmp(k->name, skip) && pos < k->n; pos++)
                                 if (k->counts[pos])
-                                        fprintf(f, "%.60s:%d-%d:%u %u %llu%s\n", k->name, k->first, k->last, k->n, pos,
-                                                (unsigned long long)k->counts[pos], k->at_least ? " at least" : "");
+                                        fprintf(f, "%.60s:%d-%d:%u %u %llu%s\n", k->name, k->first,
+                                                k->last, k->n, pos,
+                                                (unsigned long long)k->counts[pos],
+                                                k->at_least ? " at least" : "");
                         if (strcmp(k->name, skip))
                                 write_calls(f, k, skip);
                 }
@@ -315,12 +330,17 @@ static int write_counts(lua_State *L)
                 const struct ls_exact_figures *n = ls_exact_figures(vm.exact);
                 const struct ls_exact_head *head = memory;
 
-                fprintf(f, "# traces %llu aborts %llu flushes %llu updates %llu no_head %llu no_loop %llu compiled %llu "
-                        "unbalanced %llu damaged %llu lost %llu outside %llu\n", (unsigned long long)n->traces,
-                        (unsigned long long)n->aborts, (unsigned long long)n->flushes, (unsigned long long)n->updates,
-                        (unsigned long long)n->no_head, (unsigned long long)n->no_loop, (unsigned long long)flow.compiled,
-                        (unsigned long long)flow.unbalanced, (unsigned long long)flow.damaged,
-                        (unsigned long long)atomic_load(&head->lost), (unsigned long long)head->outside);
+                fprintf(f,
+                        "# traces %llu aborts %llu flushes %llu updates %llu no_head %llu no_loop "
+                        "%llu compiled %llu "
+                        "unbalanced %llu damaged %llu lost %llu outside %llu\n",
+                        (unsigned long long)n->traces, (unsigned long long)n->aborts,
+                        (unsigned long long)n->flushes, (unsigned long long)n->updates,
+                        (unsigned long long)n->no_head, (unsigned long long)n->no_loop,
+                        (unsigned long long)flow.compiled, (unsigned long long)flow.unbalanced,
+                        (unsigned long long)flow.damaged,
+                        (unsigned long long)atomic_load(&head->lost),
+                        (unsigned long long)head->outside);
         }
         ls_flow_free(&flow);
         fclose(f);

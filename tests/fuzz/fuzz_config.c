@@ -22,11 +22,14 @@ static void note(void *ctx, const char *text)
 
 static void check_config(const struct ls_config *c)
 {
-        must(c->store && *c->store == '/' && c->socket && *c->socket == '/' && c->http_socket && *c->http_socket == '/');
-        must(c->chunk_ns >= 1000000000 && c->max_targets >= 1 && c->max_targets <= 256 && c->min_free <= 90);
+        must(c->store && *c->store == '/' && c->socket && *c->socket == '/' && c->http_socket &&
+             *c->http_socket == '/');
+        must(c->chunk_ns >= 1000000000 && c->max_targets >= 1 && c->max_targets <= 256 &&
+             c->min_free <= 90);
         must(!c->http_certificate == !c->http_key);
         for (unsigned i = 0; i < c->n_services; i++)
-                must(ls_service_name_ok(c->services[i].name) && c->services[i].interval_ns >= 1000000);
+                must(ls_service_name_ok(c->services[i].name) &&
+                     c->services[i].interval_ns >= 1000000);
         for (unsigned i = 0; i < c->n_rules; i++)
                 must(ls_service_name_ok(c->rules[i].name) &&
                      (c->rules[i].cpu || c->rules[i].rss || c->rules[i].exit ||

@@ -43,7 +43,8 @@ static void hear(int end)
                 const char *line = answers + at, *newline = memchr(line, '\n', (size_t)(n - at));
 
                 must(newline != NULL);
-                must(!strncmp(line, "ack\n", 4) || !strncmp(line, "ack agent_ns=", 13) || !strncmp(line, "error: ", 7));
+                must(!strncmp(line, "ack\n", 4) || !strncmp(line, "ack agent_ns=", 13) ||
+                     !strncmp(line, "error: ", 7));
                 at += newline - line + 1;
         }
 }

@@ -49,7 +49,8 @@ static void put_cells(int fd, uint64_t low, const struct ls_exact_proto *proto)
         for (unsigned i = 0; i < 256; i++)
                 cells[i] = i * i;
         if (at < LS_EXACT_WINDOW - 4096)
-                must(pwrite(fd, cells, sizeof(cells), (off_t)(LS_EXACT_CELLS + 2 * at)) == (ssize_t)sizeof(cells));
+                must(pwrite(fd, cells, sizeof(cells), (off_t)(LS_EXACT_CELLS + 2 * at)) ==
+                     (ssize_t)sizeof(cells));
 }
 
 /* A kind, the bytes of its body, the body; kind 255: what comes is no record. */
@@ -100,10 +101,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                           LS_EVENT_BRANCHES };
         struct ls_memory memory;
         struct ls_translate translate;
-        struct ls_translate_config cfg = { .memory = &memory, .cwd = "/nowhere", .interval_ns = 1000000, .start_ns = START_NS,
+        struct ls_translate_config cfg = { .memory = &memory,
+                                           .cwd = "/nowhere",
+                                           .interval_ns = 1000000,
+                                           .start_ns = START_NS,
                                            .notice = touch_notice };
         uint32_t wanted = 0;
-        int fd = memfd_create("fuzz", MFD_CLOEXEC), counts = make_memory((struct input){ data, data + size });
+        int fd = memfd_create("fuzz", MFD_CLOEXEC),
+            counts = make_memory((struct input){ data, data + size });
 
         must(fd >= 0);
         fake_events = LS_RECORD_CPU;
@@ -118,7 +123,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         translate.now_ns = START_NS + 1000000;
         ls_exact_finish(&translate, counts, wanted);
         ls_translate_finish(&translate);
-        must(ls_trace_flush(cfg.writer, translate.now_ns, 1) == 0 && ls_trace_writer_close(cfg.writer) == 0);
+        must(ls_trace_flush(cfg.writer, translate.now_ns, 1) == 0 &&
+             ls_trace_writer_close(cfg.writer) == 0);
         ls_translate_done(&translate);
         ls_memory_done(&memory);
         touch_trace(fd);

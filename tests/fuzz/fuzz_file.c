@@ -43,7 +43,8 @@ static void look_up(int fd)
 
         if (ls_object_of_memory(fd, 0, &object) == 0) {
                 must(object.id_len <= sizeof(object.id) && object.thread.size <= LS_OBJECT_TLS);
-                must(object.thread.offset <= 0 && object.thread.offset >= -LS_OBJECT_TLS_FAR && object.libc_version < 10000);
+                must(object.thread.offset <= 0 && object.thread.offset >= -LS_OBJECT_TLS_FAR &&
+                     object.libc_version < 10000);
         }
         ls_object_of_file(fd, &object);
 }

@@ -11,7 +11,8 @@
 
 static void check_args(const struct ls_http_args *a)
 {
-        must(memchr(a->service, 0, sizeof(a->service)) != NULL && !strpbrk(a->service, "/<>&\"'\n "));
+        must(memchr(a->service, 0, sizeof(a->service)) != NULL &&
+             !strpbrk(a->service, "/<>&\"'\n "));
         must(a->pid >= 0 && a->seconds <= LS_HTTP_SECONDS_MOST);
         must(!a->to_ms || a->from_ms < a->to_ms);
         must((a->seconds != 0) + (a->last_ms != 0) + (a->from_ms != 0) <= 1);
@@ -22,8 +23,10 @@ static void check_ask(const struct ls_http_call *c)
         struct ls_http_ask ask;
 
         ls_http_make_ask(c, &ask);
-        must(memchr(ask.service, 0, sizeof(ask.service)) != NULL && memchr(ask.event, 0, sizeof(ask.event)) != NULL &&
-             memchr(ask.format, 0, sizeof(ask.format)) != NULL && memchr(ask.text, 0, sizeof(ask.text)) != NULL);
+        must(memchr(ask.service, 0, sizeof(ask.service)) != NULL &&
+             memchr(ask.event, 0, sizeof(ask.event)) != NULL &&
+             memchr(ask.format, 0, sizeof(ask.format)) != NULL &&
+             memchr(ask.text, 0, sizeof(ask.text)) != NULL);
         must(ask.before_ms != 0 && ask.to_ms != 0);
 }
 
@@ -43,7 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         while (call.endpoint && !wrong && rest && (pair = strsep(&rest, "&"))) {
                 char *key = strsep(&pair, "=");
 
-                wrong = ls_http_argument(&call.args, call.endpoint->takes, key, pair, NOW_MS, why, sizeof(why));
+                wrong = ls_http_argument(&call.args, call.endpoint->takes, key, pair, NOW_MS, why,
+                                         sizeof(why));
                 must(!wrong || *why);
         }
         if (call.endpoint && !wrong) {

@@ -82,10 +82,12 @@ int ls_remote_memory(uint64_t at, void *to, size_t n)
         return 0;
 }
 
-void ls_remote_pieces(const struct iovec *here, const struct iovec *there, unsigned n, uint8_t *ret_read)
+void ls_remote_pieces(const struct iovec *here, const struct iovec *there, unsigned n,
+                      uint8_t *ret_read)
 {
         for (unsigned i = 0; i < n; i++)
-                ret_read[i] = !ls_remote_memory((uintptr_t)there[i].iov_base, here[i].iov_base, there[i].iov_len);
+                ret_read[i] = !ls_remote_memory((uintptr_t)there[i].iov_base, here[i].iov_base,
+                                                there[i].iov_len);
 }
 
 FILE *ls_remote_maps(void)
@@ -151,7 +153,8 @@ static void load(struct image *im, const char *path)
 
                 im->bytes[i] = malloc(r->end - r->start);
                 get(f, im->bytes[i], r->end - r->start);
-                fprintf(maps, "%llx-%llx %s 0 00:00 0\n", (unsigned long long)r->start, (unsigned long long)r->end, r->rights);
+                fprintf(maps, "%llx-%llx %s 0 00:00 0\n", (unsigned long long)r->start,
+                        (unsigned long long)r->end, r->rights);
         }
         fclose(maps);
         fclose(f);
@@ -205,7 +208,9 @@ static uint64_t address_of(const uint8_t v[8])
         memcpy(&offset, v + 4, 4);
         if (!p)
                 return 0;
-        return v[3] ? ls_tagged((const void *)(uintptr_t)(p->at + (uint64_t)(int64_t)offset), v[3] & 31) : p->at + (uint64_t)(int64_t)offset;
+        return v[3] ? ls_tagged((const void *)(uintptr_t)(p->at + (uint64_t)(int64_t)offset),
+                                v[3] & 31)
+                    : p->at + (uint64_t)(int64_t)offset;
 }
 
 static void apply(const struct patch *p)
@@ -254,11 +259,13 @@ static unsigned check_ring(const struct ls_ring *ring)
 
         must(ring->head - ring->tail <= RING);
         for (uint64_t p = ring->tail; p != ring->head;) {
-                const struct ls_ring_rec *rec = (const void *)((const char *)ring + LS_RING_DATA + (p & (RING - 1)));
+                const struct ls_ring_rec *rec =
+                        (const void *)((const char *)ring + LS_RING_DATA + (p & (RING - 1)));
                 uint32_t size = LS_RING_SIZE(rec->size_kind);
 
                 must(size >= 8 && size % 8 == 0 && size <= ring->head - p);
-                must(rec->state == LS_RING_STATE(p, LS_RING_DONE) || rec->state == LS_RING_STATE(p, LS_RING_OPEN));
+                must(rec->state == LS_RING_STATE(p, LS_RING_DONE) ||
+                     rec->state == LS_RING_STATE(p, LS_RING_OPEN));
                 if (LS_RING_KIND(rec->size_kind) == LS_REC_SAMPLE)
                         frames += ((const struct ls_rec_sample *)(const void *)(rec + 1))->nframes;
                 p += size;
@@ -322,8 +329,12 @@ static void suspended(struct ls_shm *shm, uint64_t now)
 static void stack(struct ls_shm *shm)
 {
         static struct ls_probe_answer answer;
-        struct ls_now n = { .pid = getpid(), .shm = shm, .answer_fd = memfd_create("fuzz", MFD_CLOEXEC), .n_threads = 1 };
-        const struct image_place *facts = place_of(PLACE_FACTS, 0), *builtins = place_of(PLACE_BUILTINS, 0);
+        struct ls_now n = { .pid = getpid(),
+                            .shm = shm,
+                            .answer_fd = memfd_create("fuzz", MFD_CLOEXEC),
+                            .n_threads = 1 };
+        const struct image_place *facts = place_of(PLACE_FACTS, 0),
+                                 *builtins = place_of(PLACE_BUILTINS, 0);
 
         answer.size = sizeof answer;
         must(!ls_remote_memory(facts->at, &answer.facts, sizeof answer.facts));
@@ -331,9 +342,14 @@ static void stack(struct ls_shm *shm)
         must(pwrite(n.answer_fd, &answer, sizeof answer, 0) == sizeof answer);
         ls_now_prepare(&n);
         keep_faults();
-        n.threads[0] = (struct ls_now_thread){ .tid = getpid(), .ip = regs.ip, .sp = regs.sp, .bx = regs.stack_low, .dx = regs.stack_high };
+        n.threads[0] = (struct ls_now_thread){ .tid = getpid(),
+                                               .ip = regs.ip,
+                                               .sp = regs.sp,
+                                               .bx = regs.stack_low,
+                                               .dx = regs.stack_high };
         if (!n.error)
-                ls_now_look(&n, whole ? UINT64_C(60000000000) : 3000000, whole ? UINT64_C(60000000000) : 150000000);
+                ls_now_look(&n, whole ? UINT64_C(60000000000) : 3000000,
+                            whole ? UINT64_C(60000000000) : 150000000);
         must(!whole || (!n.error && n.vms == 1 && !n.unread && n.coroutines >= 10));
         must(memchr(n.version, 0, sizeof n.version) != NULL);
         close(n.answer_fd);
@@ -373,7 +389,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         shm->native = how >> 5 & 1;
         shm->native_bytes = 8192;
         whole = size == 1 && !shm->depth;
-        for (size_t at = 1; at + sizeof(struct patch) <= size && changes < PATCHES_MOST; at += sizeof(struct patch)) {
+        for (size_t at = 1; at + sizeof(struct patch) <= size && changes < PATCHES_MOST;
+             at += sizeof(struct patch)) {
                 struct patch p;
 
                 memcpy(&p, data + at, sizeof p);
@@ -387,7 +404,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (looks == 3)                 /* it searches all of the picture for VMs */
                 stack(shm);
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ended);
-        must((uint64_t)(ended.tv_sec - began.tv_sec) * 1000000000u + (uint64_t)ended.tv_nsec - (uint64_t)began.tv_nsec < LONGEST_NS);
+        must((uint64_t)(ended.tv_sec - began.tv_sec) * 1000000000u + (uint64_t)ended.tv_nsec -
+                     (uint64_t)began.tv_nsec <
+             LONGEST_NS);
         change_back();
         return 0;
 }

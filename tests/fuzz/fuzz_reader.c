@@ -43,7 +43,8 @@ static void make_right(uint8_t *data, size_t size)
         memcpy(data, LS_FILE_MAGIC, 8);
         check = ls_hash(data, 24);
         memcpy(data + 24, &check, 8);
-        for (size_t at = sizeof(struct ls_file_header); size - at >= sizeof(h); at += ls_chunk_size(&h)) {
+        for (size_t at = sizeof(struct ls_file_header); size - at >= sizeof(h);
+             at += ls_chunk_size(&h)) {
                 memcpy(&h, data + at, sizeof(h));
                 h.magic = LS_CHUNK_MAGIC;
                 h.major = LS_TRACE_MAJOR;

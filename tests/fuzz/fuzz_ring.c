@@ -128,7 +128,8 @@ static void do_gone(struct player *p)
         p->writer_gone = !p->writer_gone;
 }
 
-static void (*const steps[])(struct player *p) = { do_drain, do_choose, do_damage, do_head, do_thread, do_time, do_gone };
+static void (*const steps[])(struct player *p) = { do_drain,  do_choose, do_damage, do_head,
+                                                   do_thread, do_time,   do_gone };
 #define NSTEPS (sizeof(steps) / sizeof(*steps))
 
 static void play(struct player *p)
@@ -146,25 +147,33 @@ static void play(struct player *p)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         struct player p = { .data = data, .size = size, .now_ns = START_NS + 1000000 };
-        struct ls_drain_sink sink = { ls_translate_record, ls_translate_gap, ls_translate_closed, &p.translate };
-        struct ls_translate_config cfg = { .memory = &p.memory, .cwd = "/nowhere", .interval_ns = 1000000, .start_ns = START_NS,
+        struct ls_drain_sink sink = { ls_translate_record, ls_translate_gap, ls_translate_closed,
+                                      &p.translate };
+        struct ls_translate_config cfg = { .memory = &p.memory,
+                                           .cwd = "/nowhere",
+                                           .interval_ns = 1000000,
+                                           .start_ns = START_NS,
                                            .notice = touch_notice };
         int fd = memfd_create("fuzz", MFD_CLOEXEC);
         unsigned how = take(&p, 1);
 
         must(fd >= 0);
-        fake_events = how & 1 ? LS_RECORD_WALL : how & 2 ? LS_RECORD_CPU | LS_RECORD_WALL : LS_RECORD_CPU;
+        fake_events = how & 1   ? LS_RECORD_WALL
+                      : how & 2 ? LS_RECORD_CPU | LS_RECORD_WALL
+                                : LS_RECORD_CPU;
         fake_memory(&p.memory, RING_SIZE);
         cfg.wall_only = how & 1;
         cfg.native = how & 4 ? 1 : 0;
         must(ls_trace_writer_open(fd, cfg.interval_ns, &cfg.writer) == 0);
         cfg.process = ls_trace_process(cfg.writer, 41, ls_trace_string(cfg.writer, "app", 3));
         ls_trace_event(cfg.writer, LS_EVENT_CPU, cfg.interval_ns);
-        must(ls_translate_init(&p.translate, &cfg) == 0 && ls_drain_init(&p.drain, &p.memory, &sink) == 0);
+        must(ls_translate_init(&p.translate, &cfg) == 0 &&
+             ls_drain_init(&p.drain, &p.memory, &sink) == 0);
         play(&p);
         do_drain(&p);
         ls_translate_finish(&p.translate);
-        must(ls_trace_flush(cfg.writer, p.now_ns, 1) == 0 && ls_trace_writer_close(cfg.writer) == 0);
+        must(ls_trace_flush(cfg.writer, p.now_ns, 1) == 0 &&
+             ls_trace_writer_close(cfg.writer) == 0);
         ls_translate_done(&p.translate);
         ls_drain_done(&p.drain);
         ls_memory_done(&p.memory);

@@ -26,8 +26,10 @@ static inline int touch_block(void *ctx, const struct ls_sample_block *b)
         const struct ls_profile *p = ctx;
 
         for (uint32_t i = 0; i < b->n; i++) {
-                must(b->stack[i] < p->n_stacks && b->zone[i] < p->n_zones && b->thread[i] < p->n_threads);
-                must(b->vm[i] < p->n_vms && b->coroutine[i] < p->n_coroutines && b->vmstate[i] < LS_NVMSTATES);
+                must(b->stack[i] < p->n_stacks && b->zone[i] < p->n_zones &&
+                     b->thread[i] < p->n_threads);
+                must(b->vm[i] < p->n_vms && b->coroutine[i] < p->n_coroutines &&
+                     b->vmstate[i] < LS_NVMSTATES);
                 must(b->label[i] < p->n_sample_labels);
         }
         return 0;
@@ -55,7 +57,8 @@ static inline int touch_record(void *ctx, uint64_t chunk, uint64_t offset, const
 static inline void touch_tables(const struct ls_profile *p)
 {
         for (uint32_t i = 0; i < p->n_functions; i++) {
-                must(p->functions[i].source < p->n_sources && p->functions[i].mapping < p->n_mappings);
+                must(p->functions[i].source < p->n_sources &&
+                     p->functions[i].mapping < p->n_mappings);
                 touch_str(p->functions[i].name);
         }
         for (uint32_t i = 0; i < p->n_sources; i++) {
@@ -106,7 +109,8 @@ static inline void touch_said(const struct ls_profile *p)
                 must(s->process < p->n_processes);
                 touch_str(s->name);
                 for (uint32_t k = 0; k < s->n; k++)
-                        must(isfinite(s->counts[k].value) && (!k || s->counts[k].time_ns >= s->counts[k - 1].time_ns));
+                        must(isfinite(s->counts[k].value) &&
+                             (!k || s->counts[k].time_ns >= s->counts[k - 1].time_ns));
         }
 }
 

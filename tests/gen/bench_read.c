@@ -57,7 +57,8 @@ int main(int argc, char **argv)
         double t0 = now(), t1, t2;
 
         if (argc < 2 || ls_profile_open(argv[1], &p, &error)) {
-                fprintf(stderr, "bench_read: %s: %s\n", argc < 2 ? "FILE" : argv[1], argc < 2 ? "missing" : error);
+                fprintf(stderr, "bench_read: %s: %s\n", argc < 2 ? "FILE" : argv[1],
+                        argc < 2 ? "missing" : error);
                 return 1;
         }
         if (argc > 2)
@@ -69,16 +70,21 @@ int main(int argc, char **argv)
                 return 1;
         t2 = now();
         getrusage(RUSAGE_SELF, &ru);
-        printf("rows %llu ticks %llu (header %llu) lost_ticks %llu chunks %u damages %u complete %d\n",
-               (unsigned long long)f.rows, (unsigned long long)f.ticks, (unsigned long long)p->recorded_ticks,
-               (unsigned long long)p->lost_ticks, p->n_chunks, p->n_damages, p->complete);
-        printf("open %.3f s, samples %.3f s, file %llu bytes, %.3f bytes a row, peak memory %ld KiB\n", t1 - t0,
-               t2 - t1, (unsigned long long)p->file_size, (double)p->file_size / (double)(f.rows ? f.rows : 1),
-               ru.ru_maxrss);
+        printf("rows %llu ticks %llu (header %llu) lost_ticks %llu chunks %u damages %u complete "
+               "%d\n",
+               (unsigned long long)f.rows, (unsigned long long)f.ticks,
+               (unsigned long long)p->recorded_ticks, (unsigned long long)p->lost_ticks,
+               p->n_chunks, p->n_damages, p->complete);
+        printf("open %.3f s, samples %.3f s, file %llu bytes, %.3f bytes a row, peak memory %ld "
+               "KiB\n",
+               t1 - t0, t2 - t1, (unsigned long long)p->file_size,
+               (double)p->file_size / (double)(f.rows ? f.rows : 1), ru.ru_maxrss);
         for (uint32_t i = 0; i < p->n_damages; i++)
-                printf("chunk %llu at %llu, %llu bytes: %s (%llu ticks)\n", (unsigned long long)p->damages[i].chunk,
-                       (unsigned long long)p->damages[i].offset, (unsigned long long)p->damages[i].bytes,
-                       p->damages[i].why, (unsigned long long)p->damages[i].ticks);
+                printf("chunk %llu at %llu, %llu bytes: %s (%llu ticks)\n",
+                       (unsigned long long)p->damages[i].chunk,
+                       (unsigned long long)p->damages[i].offset,
+                       (unsigned long long)p->damages[i].bytes, p->damages[i].why,
+                       (unsigned long long)p->damages[i].ticks);
         free(f.by_stack);
         ls_profile_close(p);
         return 0;

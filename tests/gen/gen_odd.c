@@ -30,14 +30,19 @@ static uint32_t source(struct odd *o, const char *path)
         char name[LONG + 8];
 
         snprintf(name, sizeof(name), "@%s", path);
-        return ls_trace_source(o->w, &(struct ls_source_def){ .name = str(o, name), .path = str(o, path),
-                                                              .size = 100, .text_hash = ++o->functions });
+        return ls_trace_source(o->w, &(struct ls_source_def){ .name = str(o, name),
+                                                              .path = str(o, path),
+                                                              .size = 100,
+                                                              .text_hash = ++o->functions });
 }
 
 static uint32_t lua(struct odd *o, uint32_t file, uint32_t line, const char *name)
 {
-        uint32_t f = ls_trace_function(o->w, &(struct ls_function_def){ .kind = LS_FUNC_LUA, .source = file,
-                .first_line = line, .last_line = line + 9, .hash = ++o->functions });
+        uint32_t f = ls_trace_function(o->w, &(struct ls_function_def){ .kind = LS_FUNC_LUA,
+                                                                        .source = file,
+                                                                        .first_line = line,
+                                                                        .last_line = line + 9,
+                                                                        .hash = ++o->functions });
 
         ls_trace_name(o->w, f, LS_NAME_GLOBAL, str(o, name));
         return f;
@@ -75,7 +80,8 @@ static void make_one(struct odd *o)
 /* Two functions that call each other 10,000 deep, and stacks that end on the way and at the end. */
 static void make_deep(struct odd *o)
 {
-        uint32_t file = source(o, "/srv/deep.lua"), f[2] = { lua(o, file, 1, "even"), lua(o, file, 20, "odd") }, stack = 0;
+        uint32_t file = source(o, "/srv/deep.lua"),
+                 f[2] = { lua(o, file, 1, "even"), lua(o, file, 20, "odd") }, stack = 0;
 
         for (uint32_t i = 0; i < DEPTH; i++) {
                 stack = push(o, stack, f[i % 2], i % 2 ? 22 : 3);
@@ -89,11 +95,27 @@ static void make_deep(struct odd *o)
 static void make_names(struct odd *o)
 {
         static const char *const names[] = {
-                "plain", "", " ", "a;b", "a,b \"quoted\" 'c'", "line\nbreak\r\ttab", "</script><!-- &amp; ]]>",
+                "plain",
+                "",
+                " ",
+                "a;b",
+                "a,b \"quoted\" 'c'",
+                "line\nbreak\r\ttab",
+                "</script><!-- &amp; ]]>",
                 "\xff\xfe\xc0\x80",
-                "\xed\xa0\x80 surrogate", "\xe2\x80\xae bidi", "caf\xc3\xa9 \xf0\x9f\x98\x80", "(3) name", "fn=(1)",
+                "\xed\xa0\x80 surrogate",
+                "\xe2\x80\xae bidi",
+                "caf\xc3\xa9 \xf0\x9f\x98\x80",
+                "(3) name",
+                "fn=(1)",
                 "{}[]\\u0000\\",
-                "=1+1", "%s%n$d", "../../etc/passwd", "\x1b[31mred\x7f", "nan", "-1", "*",
+                "=1+1",
+                "%s%n$d",
+                "../../etc/passwd",
+                "\x1b[31mred\x7f",
+                "nan",
+                "-1",
+                "*",
         };
         char *big = malloc(LONG + 1);
         uint32_t file, stack = 0, zone = 0, thread;
@@ -107,14 +129,22 @@ static void make_names(struct odd *o)
                 file = source(o, names[i][0] ? names[i] : "/srv/empty");
                 zone = ls_trace_zone(o->w, i % 2 ? zone : 0, str(o, names[i]));
                 thread = ls_trace_thread(o->w, o->process, 5000 + (uint32_t)i, str(o, names[i]));
-                stack = push(o, i % 5 ? stack : 0, lua(o, file, (uint32_t)i, names[i]), (uint32_t)i + 1);
-                sample(o, (struct ls_sample_row){ .vm = o->vm, .stack = stack, .zone = zone, .thread = thread },
+                stack = push(o, i % 5 ? stack : 0, lua(o, file, (uint32_t)i, names[i]),
+                             (uint32_t)i + 1);
+                sample(o,
+                       (struct ls_sample_row){
+                               .vm = o->vm, .stack = stack, .zone = zone, .thread = thread },
                        1 + (unsigned)i);
         }
         stack = push(o, stack, lua(o, source(o, big), 7, big), 8);
         zone = ls_trace_zone(o->w, zone, str(o, big));
-        sample(o, (struct ls_sample_row){ .vm = o->vm, .stack = stack, .zone = zone,
-                                          .thread = ls_trace_thread(o->w, o->process, 5999, str(o, big)) }, 50);
+        sample(o,
+               (struct ls_sample_row){
+                       .vm = o->vm,
+                       .stack = stack,
+                       .zone = zone,
+                       .thread = ls_trace_thread(o->w, o->process, 5999, str(o, big)) },
+               50);
         free(big);
 }
 
@@ -123,19 +153,28 @@ static void make_names(struct odd *o)
 static void make_mixed(struct odd *o)
 {
         static const uint8_t build_id[] = { 0xde, 0xad, 0xbe, 0xef, 0x00, 0x01 };
-        uint32_t file = source(o, "/srv/mixed.lua"), map[2], c, native, builtin, pseudo, work, chunk, top, stack[6];
+        uint32_t file = source(o, "/srv/mixed.lua"), map[2], c, native, builtin, pseudo, work,
+                 chunk, top, stack[6];
         uint32_t other = ls_trace_process(o->w, 4300, str(o, "child"));
         uint32_t vm2 = ls_trace_vm(o->w, other, 1, str(o, "LuaJIT 2.1"));
         uint32_t thread2 = ls_trace_thread(o->w, other, 4301, str(o, "worker")), zone[2], coroutine;
 
-        map[0] = ls_trace_mapping(o->w, str(o, "/usr/lib/lpeg.so"), 0x7f0000001000, 0x7f0000009000, 0x1000, build_id, 6);
-        map[1] = ls_trace_mapping(o->w, str(o, "/usr/lib/libc.so.6"), 0x7f1000000000, 0x7f1000100000, 0, NULL, 0);
-        chunk = ls_trace_function(o->w, &(struct ls_function_def){ .kind = LS_FUNC_LUA, .flags = LS_FUNCF_MAIN,
-                .source = file, .last_line = 40, .hash = 77 });
+        map[0] = ls_trace_mapping(o->w, str(o, "/usr/lib/lpeg.so"), 0x7f0000001000, 0x7f0000009000,
+                                  0x1000, build_id, 6);
+        map[1] = ls_trace_mapping(o->w, str(o, "/usr/lib/libc.so.6"), 0x7f1000000000,
+                                  0x7f1000100000, 0, NULL, 0);
+        chunk = ls_trace_function(o->w, &(struct ls_function_def){ .kind = LS_FUNC_LUA,
+                                                                   .flags = LS_FUNCF_MAIN,
+                                                                   .source = file,
+                                                                   .last_line = 40,
+                                                                   .hash = 77 });
         work = lua(o, file, 10, "work");
-        c = ls_trace_function(o->w, &(struct ls_function_def){ .kind = LS_FUNC_C, .mapping = map[0], .offset = 0x1234 });
-        native = ls_trace_function(o->w, &(struct ls_function_def){ .kind = LS_FUNC_NATIVE, .mapping = map[1],
-                .offset = 0x2000 });
+        c = ls_trace_function(o->w, &(struct ls_function_def){ .kind = LS_FUNC_C,
+                                                               .mapping = map[0],
+                                                               .offset = 0x1234 });
+        native = ls_trace_function(o->w, &(struct ls_function_def){ .kind = LS_FUNC_NATIVE,
+                                                                    .mapping = map[1],
+                                                                    .offset = 0x2000 });
         builtin = ls_trace_function(o->w, &(struct ls_function_def){ .kind = LS_FUNC_BUILTIN,
                 .identity_name = str(o, "string.format") });
         pseudo = ls_trace_function(o->w, &(struct ls_function_def){ .kind = LS_FUNC_PSEUDO,
@@ -151,19 +190,44 @@ static void make_mixed(struct odd *o)
         zone[0] = ls_trace_zone(o->w, 0, str(o, "outer"));
         zone[1] = ls_trace_zone(o->w, zone[0], str(o, "inner"));
         coroutine = ls_trace_coroutine(o->w, o->vm, work, 3);
-        sample(o, (struct ls_sample_row){ .vm = o->vm, .stack = ls_trace_stack_no_line(o->w, stack[0]) }, 10);
+        sample(o,
+               (struct ls_sample_row){ .vm = o->vm,
+                                       .stack = ls_trace_stack_no_line(o->w, stack[0]) },
+               10);
         sample(o, (struct ls_sample_row){ .vm = o->vm, .stack = stack[0] }, 20);
-        sample(o, (struct ls_sample_row){ .vm = o->vm, .stack = stack[1], .zone = zone[0], .coroutine = coroutine }, 30);
+        sample(o,
+               (struct ls_sample_row){
+                       .vm = o->vm, .stack = stack[1], .zone = zone[0], .coroutine = coroutine },
+               30);
         for (unsigned i = 0; i < 5; i++) {
-                sample(o, (struct ls_sample_row){ .vm = o->vm, .stack = stack[1], .zone = zone[1], .weight = 3 }, 1);
+                sample(o,
+                       (struct ls_sample_row){
+                               .vm = o->vm, .stack = stack[1], .zone = zone[1], .weight = 3 },
+                       1);
                 o->now -= MS;
-                sample(o, (struct ls_sample_row){ .vm = o->vm, .stack = stack[1], .zone = zone[1], .weight = 2,
-                                                  .vmstate = LS_VMSTATE_GC, .flags = LS_SAMPLE_CONT }, 1);
+                sample(o,
+                       (struct ls_sample_row){ .vm = o->vm,
+                                               .stack = stack[1],
+                                               .zone = zone[1],
+                                               .weight = 2,
+                                               .vmstate = LS_VMSTATE_GC,
+                                               .flags = LS_SAMPLE_CONT },
+                       1);
         }
-        sample(o, (struct ls_sample_row){ .vm = o->vm, .stack = stack[2], .vmstate = LS_VMSTATE_C }, 7);
-        sample(o, (struct ls_sample_row){ .vm = vm2, .thread = thread2, .stack = stack[3], .vmstate = LS_VMSTATE_C }, 11);
-        sample(o, (struct ls_sample_row){ .vm = vm2, .thread = thread2, .stack = stack[4], .vmstate = LS_VMSTATE_JIT }, 13);
-        sample(o, (struct ls_sample_row){ .thread = thread2, .stack = stack[5], .vmstate = LS_VMSTATE_C }, 17);
+        sample(o, (struct ls_sample_row){ .vm = o->vm, .stack = stack[2], .vmstate = LS_VMSTATE_C },
+               7);
+        sample(o,
+               (struct ls_sample_row){
+                       .vm = vm2, .thread = thread2, .stack = stack[3], .vmstate = LS_VMSTATE_C },
+               11);
+        sample(o,
+               (struct ls_sample_row){
+                       .vm = vm2, .thread = thread2, .stack = stack[4], .vmstate = LS_VMSTATE_JIT },
+               13);
+        sample(o,
+               (struct ls_sample_row){
+                       .thread = thread2, .stack = stack[5], .vmstate = LS_VMSTATE_C },
+               17);
 }
 
 /* Ticks that no 32 bits hold. */

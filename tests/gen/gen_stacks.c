@@ -54,8 +54,11 @@ static uint32_t str(struct gen *g, unsigned i)
 
 static void add_function(struct gen *g)
 {
-        struct ls_function_def f = { .kind = LS_FUNC_LUA, .source = (uint32_t)num(g, 1), .first_line = (uint32_t)num(g, 2),
-                                     .last_line = (uint32_t)num(g, 3), .hash = num(g, 4) };
+        struct ls_function_def f = { .kind = LS_FUNC_LUA,
+                                     .source = (uint32_t)num(g, 1),
+                                     .first_line = (uint32_t)num(g, 2),
+                                     .last_line = (uint32_t)num(g, 3),
+                                     .hash = num(g, 4) };
         uint32_t id;
 
         f.flags = f.first_line ? 0 : LS_FUNCF_MAIN | LS_FUNCF_VARARG;
@@ -75,10 +78,14 @@ static void add_samples(struct gen *g)
         }
         for (uint64_t i = num(g, 1); i > 0; i--) {
                 g->now_ns += num(g, 2) * g->interval_ns;
-                ls_trace_sample(g->w, &(struct ls_sample_row){
-                        .event = LS_EVENT_CPU, .vmstate = (uint8_t)num(g, 3), .zone = (uint32_t)num(g, 4),
-                        .thread = (uint32_t)num(g, 5), .vm = g->vm, .stack = stack, .time_ns = g->now_ns,
-                        .weight = num(g, 2) });
+                ls_trace_sample(g->w, &(struct ls_sample_row){ .event = LS_EVENT_CPU,
+                                                               .vmstate = (uint8_t)num(g, 3),
+                                                               .zone = (uint32_t)num(g, 4),
+                                                               .thread = (uint32_t)num(g, 5),
+                                                               .vm = g->vm,
+                                                               .stack = stack,
+                                                               .time_ns = g->now_ns,
+                                                               .weight = num(g, 2) });
         }
 }
 
@@ -117,12 +124,14 @@ static void add_thread(struct gen *g)
 
 static void add_source(struct gen *g)
 {
-        ls_trace_source(g->w, &(struct ls_source_def){ .name = str(g, 1), .text_hash = num(g, 2), .size = 1000 });
+        ls_trace_source(g->w, &(struct ls_source_def){
+                                      .name = str(g, 1), .text_hash = num(g, 2), .size = 1000 });
 }
 
 static void add_builtin(struct gen *g)
 {
-        ls_trace_function(g->w, &(struct ls_function_def){ .kind = LS_FUNC_BUILTIN, .identity_name = str(g, 1) });
+        ls_trace_function(g->w, &(struct ls_function_def){ .kind = LS_FUNC_BUILTIN,
+                                                           .identity_name = str(g, 1) });
 }
 
 static void add_zone(struct gen *g)
@@ -130,16 +139,18 @@ static void add_zone(struct gen *g)
         ls_trace_zone(g->w, (uint32_t)num(g, 1), str(g, 2));
 }
 
-static const struct { const char *word; unsigned words; void (*add)(struct gen *g); } lines[] = {
-        { "start", 4, add_start }, { "info", 3, add_info }, { "text", 3, add_text }, { "thread", 3, add_thread },
-        { "source", 3, add_source }, { "function", 6, add_function }, { "builtin", 2, add_builtin }, { "zone", 3, add_zone },
-        { "samples", 7, add_samples },
+static const struct { const char *word; unsigned words; void (*add)(struct gen *g);
+} lines[] = {
+        { "start", 4, add_start },     { "info", 3, add_info },     { "text", 3, add_text },
+        { "thread", 3, add_thread },   { "source", 3, add_source }, { "function", 6, add_function },
+        { "builtin", 2, add_builtin }, { "zone", 3, add_zone },     { "samples", 7, add_samples },
 };
 
 static int add_line(struct gen *g, char *line)
 {
         g->n = 0;
-        for (char *save, *word = strtok_r(line, " \n", &save); word && g->n < 20000; word = strtok_r(NULL, " \n", &save))
+        for (char *save, *word = strtok_r(line, " \n", &save); word && g->n < 20000;
+             word = strtok_r(NULL, " \n", &save))
                 g->words[g->n++] = word;
         for (size_t i = 0; g->n && i < sizeof(lines) / sizeof(lines[0]); i++) {
                 if (strcmp(lines[i].word, g->words[0]) || g->n < lines[i].words)
@@ -156,9 +167,11 @@ int main(int argc, char **argv)
         static struct gen g;
         char *line = NULL;
         size_t size = 0;
-        int fd = argc == 2 ? open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1, r = -EINVAL, end;
+        int fd = argc == 2 ? open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1,
+            r = -EINVAL, end;
 
-        if (fd < 0 || getline(&line, &size, stdin) < 0 || sscanf(line, "interval %" SCNu64, &g.interval_ns) != 1) {
+        if (fd < 0 || getline(&line, &size, stdin) < 0 ||
+            sscanf(line, "interval %" SCNu64, &g.interval_ns) != 1) {
                 fprintf(stderr, "usage: gen_stacks FILE < TEXT\n");
                 return 129;
         }
@@ -172,7 +185,10 @@ int main(int argc, char **argv)
         end = ls_trace_writer_close(g.w);
         free(line);
         if (r || end || close(fd)) {
-                fprintf(stderr, "gen_stacks: %s: %s\n", argv[1], strerror(r ? -r : end ? -end : errno));
+                fprintf(stderr, "gen_stacks: %s: %s\n", argv[1],
+                        strerror(r     ? -r
+                                 : end ? -end
+                                       : errno));
                 return 1;
         }
         return 0;

@@ -14,7 +14,7 @@
 
 #define INTERVAL_NS 1000000ull
 #define HOT 48                  /* stacks that a thread works on at a time */
-#define RUN 64                  /* samples that come from one thread at a time: its ring is drained in turn */
+#define RUN 64 /* samples that come from one thread at a time: its ring is drained in turn */
 #define ZONES 8
 #define TOP 20
 
@@ -67,9 +67,12 @@ static int make_functions(struct gen *g)
 
                 if (i % 40 == 0) {
                         len = snprintf(name, sizeof(name), "@lib/module%u.lua", i / 40);
-                        source = ls_trace_source(g->w, &(struct ls_source_def){
-                                .name = ls_trace_string(g->w, name, (size_t)len), .size = 25 * 40 * 30,
-                                .text_hash = i * 0x9e3779b97f4a7c15ull });
+                        source = ls_trace_source(g->w,
+                                                 &(struct ls_source_def){
+                                                         .name = ls_trace_string(g->w, name,
+                                                                                 (size_t)len),
+                                                         .size = 25 * 40 * 30,
+                                                         .text_hash = i * 0x9e3779b97f4a7c15ull });
                 }
                 f.source = source;
                 f.last_line = f.first_line + 20;
@@ -77,7 +80,8 @@ static int make_functions(struct gen *g)
                 len = snprintf(name, sizeof(name), "module%u.function%u", i / 40, i);
                 if (ls_trace_function(g->w, &f) != i + 1)
                         return -EINVAL;
-                ls_trace_name(g->w, i + 1, LS_NAME_GLOBAL, ls_trace_string(g->w, name, (size_t)len));
+                ls_trace_name(g->w, i + 1, LS_NAME_GLOBAL,
+                              ls_trace_string(g->w, name, (size_t)len));
         }
         return 0;
 }
@@ -98,7 +102,9 @@ static int make_stacks(struct gen *g)
                         uint32_t f = 1 + skewed(g, g->o.functions), id;
 
                         parent = depth ? path[depth - 1] : 0;
-                        id = ls_trace_stack(g->w, parent, ls_trace_location(g->w, f, f % 40 * 25 + 1 + rnd(g, 12)));
+                        id = ls_trace_stack(g->w, parent,
+                                            ls_trace_location(g->w, f,
+                                                              f % 40 * 25 + 1 + rnd(g, 12)));
                         path[depth] = id;
                         if (id > g->n_stacks) {
                                 g->n_stacks = id;
@@ -121,7 +127,8 @@ static int make_definitions(struct gen *g)
         ls_trace_info_str(g->w, "command", "synthetic program");
         ls_trace_info_u64(g->w, "asked_interval_ns", INTERVAL_NS);
         for (uint32_t i = 0; i < g->o.threads; i++) {
-                g->threads[i].id = ls_trace_thread(g->w, process, 4242 + i, ls_trace_string(g->w, "worker", 6));
+                g->threads[i].id = ls_trace_thread(g->w, process, 4242 + i,
+                                                   ls_trace_string(g->w, "worker", 6));
                 g->threads[i].time_ns = 1000000000000ull;
                 ls_trace_vm(g->w, process, i + 1, runtime);
         }
@@ -149,7 +156,9 @@ static void next_stack(struct gen *g, struct thread *t)
 
 static void one_sample(struct gen *g, struct thread *t)
 {
-        struct ls_sample_row row = { .event = LS_EVENT_CPU, .thread = t->id, .vm = t->id, .weight = 1 };
+        struct ls_sample_row row = {
+                .event = LS_EVENT_CPU, .thread = t->id, .vm = t->id, .weight = 1
+        };
         uint32_t zone = t->stack % 1024 / 128;
 
         next_stack(g, t);
@@ -167,7 +176,9 @@ static void one_sample(struct gen *g, struct thread *t)
         row.time_ns = t->time_ns;
         row.stack = t->stack;
         row.zone = g->zones[zone];
-        row.vmstate = t->stack % 16 < 12 ? LS_VMSTATE_NATIVE : t->stack % 16 < 15 ? LS_VMSTATE_INTERPRETED : LS_VMSTATE_GC;
+        row.vmstate = t->stack % 16 < 12   ? LS_VMSTATE_NATIVE
+                      : t->stack % 16 < 15 ? LS_VMSTATE_INTERPRETED
+                                           : LS_VMSTATE_GC;
         ls_trace_sample(g->w, &row);
         g->samples++;
         g->ticks += row.weight;
@@ -199,9 +210,10 @@ static int make_samples(struct gen *g)
 
 static void totals(struct gen *g, uint64_t size)
 {
-        printf("{\"samples\":%llu,\"ticks\":%llu,\"lost_ticks\":%llu,\"functions\":%u,\"stacks\":%u,\"file_size\":%llu,",
-               (unsigned long long)g->samples, (unsigned long long)g->ticks, (unsigned long long)g->lost,
-               g->o.functions, g->n_stacks, (unsigned long long)size);
+        printf("{\"samples\":%llu,\"ticks\":%llu,\"lost_ticks\":%llu,\"functions\":%u,\"stacks\":%"
+               "u,\"file_size\":%llu,",
+               (unsigned long long)g->samples, (unsigned long long)g->ticks,
+               (unsigned long long)g->lost, g->o.functions, g->n_stacks, (unsigned long long)size);
         printf("\"vmstate\":[");
         for (int i = 0; i < LS_NVMSTATES; i++)
                 printf("%s%llu", i ? "," : "", (unsigned long long)g->by_vmstate[i]);
@@ -258,11 +270,14 @@ static int generate(struct gen *g)
 
 static int parse(int argc, char **argv, struct options *o)
 {
-        static const struct option longs[] = {
-                { "samples", required_argument, NULL, 's' }, { "functions", required_argument, NULL, 'f' },
-                { "stacks", required_argument, NULL, 'k' }, { "threads", required_argument, NULL, 't' },
-                { "depth", required_argument, NULL, 'd' }, { "losses", required_argument, NULL, 'l' },
-                { "seed", required_argument, NULL, 'r' }, { NULL, 0, NULL, 0 } };
+        static const struct option longs[] = { { "samples", required_argument, NULL, 's' },
+                                               { "functions", required_argument, NULL, 'f' },
+                                               { "stacks", required_argument, NULL, 'k' },
+                                               { "threads", required_argument, NULL, 't' },
+                                               { "depth", required_argument, NULL, 'd' },
+                                               { "losses", required_argument, NULL, 'l' },
+                                               { "seed", required_argument, NULL, 'r' },
+                                               { NULL, 0, NULL, 0 } };
         int c;
 
         while ((c = getopt_long(argc, argv, "o:", longs, NULL)) != -1) {
@@ -280,8 +295,10 @@ static int parse(int argc, char **argv, struct options *o)
                 default: return -1;
                 }
         }
-        return o->file && optind == argc && o->functions && o->stacks && o->threads && o->depth > 1 &&
-               o->depth < 100000 && o->losses < 100 ? 0 : -1;
+        return o->file && optind == argc && o->functions && o->stacks && o->threads &&
+                               o->depth > 1 && o->depth < 100000 && o->losses < 100
+                       ? 0
+                       : -1;
 }
 
 int main(int argc, char **argv)
@@ -290,8 +307,9 @@ int main(int argc, char **argv)
         int r;
 
         if (parse(argc, argv, &g.o)) {
-                fprintf(stderr, "usage: gen_trace -o FILE [--samples N] [--functions N] [--stacks N] [--threads N] "
-                        "[--depth N] [--losses PERCENT] [--seed N]\n");
+                fprintf(stderr, "usage: gen_trace -o FILE [--samples N] [--functions N] [--stacks "
+                                "N] [--threads N] "
+                                "[--depth N] [--losses PERCENT] [--seed N]\n");
                 return 129;
         }
         g.random = g.o.seed * 0x9e3779b97f4a7c15ull | 1;

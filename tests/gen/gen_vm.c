@@ -57,7 +57,9 @@ static void add(enum place_kind kind, const void *at, uint64_t size)
         if (!head.n_places)
                 memset(of_kind, 0, sizeof of_kind);
         if (head.n_places < PLACES_MOST && size && of_kind[kind]++ < EACH_MOST)
-                places[head.n_places++] = (struct image_place){ (uintptr_t)at, kind, size < 65536 ? (uint32_t)size : 65536 };
+                places[head.n_places++] =
+                        (struct image_place){ (uintptr_t)at, kind,
+                                              size < 65536 ? (uint32_t)size : 65536 };
 }
 
 static void add_object(const char *o)
@@ -72,7 +74,8 @@ static void add_object(const char *o)
                 add(PLACE_PROTO, o, LS_READ(uint32_t, o, LS_PT_SIZEPT));
                 add(PLACE_STR, LS_READ(const char *, o, LS_PT_CHUNKNAME), LS_STR_DATA + 16);
                 for (uint32_t i = 0; i < LS_READ(uint32_t, o, LS_PT_SIZEKGC) && i < 4; i++) {
-                        const char *k = (const char *)(uintptr_t)LS_READ(const uint64_t *, o, LS_PT_K)[-1 - (int64_t)i];
+                        const char *k = (const char *)(uintptr_t)LS_READ(const uint64_t *, o,
+                                                                         LS_PT_K)[-1 - (int64_t)i];
 
                         if (LS_READ(uint8_t, k, LS_GC_TYPE) == LS_T_STR)
                                 add(PLACE_STR, k, LS_STR_DATA + 16);
@@ -81,7 +84,8 @@ static void add_object(const char *o)
         case LS_T_FUNC:
                 add(PLACE_FUNC, o, LS_FN_UPVALUES + 8 * LS_READ(uint8_t, o, LS_FN_NUPVALUES));
                 for (int i = 0; ls_fn_is_lua(o) && i < LS_READ(uint8_t, o, LS_FN_NUPVALUES); i++)
-                        add(PLACE_UPVALUE, LS_READ(const char *, o, LS_FN_UPVALUES + 8 * i), LS_UV_VALUE + 8);
+                        add(PLACE_UPVALUE, LS_READ(const char *, o, LS_FN_UPVALUES + 8 * i),
+                            LS_UV_VALUE + 8);
                 break;
         case 9:
                 add(PLACE_TRACE, o, LS_TR_SIZE);
@@ -92,8 +96,10 @@ static void add_object(const char *o)
         case LS_T_TAB:
                 add(PLACE_TAB, o, LS_TAB_HMASK + 4);
                 if (LS_READ(uint32_t, o, LS_TAB_HMASK))
-                        add(PLACE_NODES, LS_READ(const char *, o, LS_TAB_NODE), (uint64_t)ls_tab_nodes(o) * LS_NODE_SIZE);
-                add(PLACE_ARRAY, LS_READ(const char *, o, LS_TAB_ARRAY), 8 * (uint64_t)LS_READ(uint32_t, o, LS_TAB_ASIZE));
+                        add(PLACE_NODES, LS_READ(const char *, o, LS_TAB_NODE),
+                            (uint64_t)ls_tab_nodes(o) * LS_NODE_SIZE);
+                add(PLACE_ARRAY, LS_READ(const char *, o, LS_TAB_ARRAY),
+                    8 * (uint64_t)LS_READ(uint32_t, o, LS_TAB_ASIZE));
                 break;
         case LS_T_UDATA:
                 add(PLACE_UDATA, o, 48);
@@ -106,7 +112,8 @@ static void add_object(const char *o)
 static void add_places(void)
 {
         const struct ls_vm *vm = &ls_vms[0];
-        const char *global = vm->global, *L = LS_READ(const char *, global, ls_vm_facts.cur_L_offset);
+        const char *global = vm->global,
+                   *L = LS_READ(const char *, global, ls_vm_facts.cur_L_offset);
 
         head.n_places = 0;
         add(PLACE_REGS, NULL, 32);
@@ -130,8 +137,8 @@ static void add_places(void)
              cf = (const char *)(LS_READ(uintptr_t, cf, LS_CF_PREV) & ~(uintptr_t)3))
                 add(PLACE_CFRAME, cf, LS_CF_SIZE);
         add_object(L);
-        for (const char *o = LS_READ(const char *, global, ls_vm_facts.objects_offset); o && o != (const char *)vm->main;
-             o = LS_READ(const char *, o, 0))
+        for (const char *o = LS_READ(const char *, global, ls_vm_facts.objects_offset);
+             o && o != (const char *)vm->main; o = LS_READ(const char *, o, 0))
                 add_object(o);
         add_object((const char *)vm->main);
 }
@@ -262,31 +269,39 @@ static const char program[] =
         "package.loaded.app = app _G.app = app\n"
         "function app.sub.deep.leaf(x) return x * 7 % 1000003 end\n"
         "function app:method(f, ...) local a, b = f, ... return (f(a, b)) end\n"
-        "local function varargs(...) local t = { ... } coroutine.yield(t) return select('#', ...) end\n"
-        "local function nested(n) if n == 0 then coroutine.yield() return 1 end local r = nested(n - 1) return r + 1 end\n"
+        "local function varargs(...) local t = { ... } coroutine.yield(t) return select('#', ...) "
+        "end\n"
+        "local function nested(n) if n == 0 then coroutine.yield() return 1 end local r = nested(n "
+        "- 1) return r + 1 end\n"
         "cos = {}\n"
         "for i = 1, 12 do\n"
-        "  local co = coroutine.create(i % 3 == 0 and varargs or i % 3 == 1 and nested or function(n)\n"
+        "  local co = coroutine.create(i % 3 == 0 and varargs or i % 3 == 1 and nested or "
+        "function(n)\n"
         "    pcall(function() string.gsub('x', 'x', function() end) end)\n"
         "    local ok = pcall(coroutine.yield, n) return ok\n"
         "  end)\n"
         "  cos[i] = co label(co, i % 8 + 1) coroutine.resume(co, i * 3)\n"
         "end\n"
-        "local text = loadstring('return function(a) local upvalue = a return function() return upvalue end end')\n"
+        "local text = loadstring('return function(a) local upvalue = a return function() return "
+        "upvalue end end')\n"
         "inner = text()(1)\n"
         "local s = 0\n"
-        "for i = 1, 300 do s = s + app.sub.deep.leaf(i) if i % 5 == 0 then s = s + #tostring(i) end end\n"
+        "for i = 1, 300 do s = s + app.sub.deep.leaf(i) if i % 5 == 0 then s = s + #tostring(i) "
+        "end end\n"
         "for i = 1, 300 do s = s + inner() local f = function() return i end s = s + f() end\n"
         "io.stdout:setvbuf('no')\n"
-        "local function code() local x = 0 for i = 1, 300 do x = x + ffi.C.picture_of_code(i) + app.sub.deep.leaf(i) end return x end\n"
+        "local function code() local x = 0 for i = 1, 300 do x = x + ffi.C.picture_of_code(i) + "
+        "app.sub.deep.leaf(i) end return x end\n"
         "local wrapped = coroutine.wrap(function(a, ...)\n"
         "  local inside = coroutine.wrap(function(x)\n"
         "    label(coroutine.running(), 3)\n"
-        "    local r = app:method(function(p) local local_fn = picture local_fn(p) return pcall(picture, p) end, x)\n"
+        "    local r = app:method(function(p) local local_fn = picture local_fn(p) return "
+        "pcall(picture, p) end, x)\n"
         "    code()\n"
         "    return r\n"
         "  end)\n"
-        "  table.sort({ 3, 1, 2 }, function(p, q) if inside then inside(q) inside = nil end return p < q end)\n"
+        "  table.sort({ 3, 1, 2 }, function(p, q) if inside then inside(q) inside = nil end return "
+        "p < q end)\n"
         "  return a, ...\n"
         "end)\n"
         "wrapped(1, 2, 3)\n";
@@ -315,9 +330,12 @@ static void watch(lua_State *L)
         ls_thread_leave(ls_thread_own);
         if (!vm->jit)
                 die("traces cannot be watched");
-        view = (struct ls_view){ sizeof view, sizeof(struct ls_vm), sizeof ls_vm_facts, sizeof(struct ls_thread), &ls_vm_facts,
-                ls_vms, &ls_vms_used, &ls_vms_closed, ls_jit_functions,
-                (const char (*)[40])ls_builtin_table(&size), ls_interposed };
+        view = (struct ls_view){ sizeof view,        sizeof(struct ls_vm),
+                                 sizeof ls_vm_facts, sizeof(struct ls_thread),
+                                 &ls_vm_facts,       ls_vms,
+                                 &ls_vms_used,       &ls_vms_closed,
+                                 ls_jit_functions,   (const char(*)[40])ls_builtin_table(&size),
+                                 ls_interposed };
 }
 
 static void *run(void *arg)
@@ -360,8 +378,8 @@ int main(int argc, char **argv)
         outputs[0] = argv[1];
         outputs[1] = argv[2];
         /* a small stack: all of it is in the picture */
-        if (pthread_attr_init(&attr) || pthread_attr_setstacksize(&attr, 256u << 10) || pthread_create(&thread, &attr, run, NULL) ||
-            pthread_join(thread, NULL))
+        if (pthread_attr_init(&attr) || pthread_attr_setstacksize(&attr, 256u << 10) ||
+            pthread_create(&thread, &attr, run, NULL) || pthread_join(thread, NULL))
                 die("no thread");
         if (written != 2)
                 die("compiled code did not call");

@@ -5,14 +5,37 @@
 
 #include <stdint.h>
 
-enum place_kind {                       /* what a fuzz input may change */
-        PLACE_REGS,                     /* the thread's registers and its stack's limits: not in the
+enum place_kind {             /* what a fuzz input may change */
+                  PLACE_REGS, /* the thread's registers and its stack's limits: not in the
                                          * image */
-        PLACE_VIEW, PLACE_FACTS, PLACE_VM, PLACE_THREAD, PLACE_BUILTINS, PLACE_INTERPOSED,
-        PLACE_JIT, PLACE_JIT_ENTRIES, PLACE_JIT_RANGES, PLACE_LABELS, PLACE_ZONES, PLACE_READY, PLACE_GLOBAL,
-        PLACE_STR, PLACE_STATE, PLACE_PROTO, PLACE_FUNC, PLACE_TRACE, PLACE_CDATA, PLACE_TAB, PLACE_UDATA, PLACE_UPVALUE,
-        PLACE_LUA_STACK, PLACE_NODES, PLACE_ARRAY, PLACE_CSTACK, PLACE_CFRAME,
-        PLACE_KINDS
+                  PLACE_VIEW,
+                  PLACE_FACTS,
+                  PLACE_VM,
+                  PLACE_THREAD,
+                  PLACE_BUILTINS,
+                  PLACE_INTERPOSED,
+                  PLACE_JIT,
+                  PLACE_JIT_ENTRIES,
+                  PLACE_JIT_RANGES,
+                  PLACE_LABELS,
+                  PLACE_ZONES,
+                  PLACE_READY,
+                  PLACE_GLOBAL,
+                  PLACE_STR,
+                  PLACE_STATE,
+                  PLACE_PROTO,
+                  PLACE_FUNC,
+                  PLACE_TRACE,
+                  PLACE_CDATA,
+                  PLACE_TAB,
+                  PLACE_UDATA,
+                  PLACE_UPVALUE,
+                  PLACE_LUA_STACK,
+                  PLACE_NODES,
+                  PLACE_ARRAY,
+                  PLACE_CSTACK,
+                  PLACE_CFRAME,
+                  PLACE_KINDS
 };
 
 struct image_range { uint64_t start, end; char rights[8]; };

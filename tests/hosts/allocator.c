@@ -8,7 +8,8 @@
 
 static const char *const churn =
         "local sum, e = 0, os.clock() + MS / 1000\n"
-        "local function deep(n) if n == 0 then coroutine.yield(1) return 1 end return 1 + deep(n - 1) end\n"
+        "local function deep(n) if n == 0 then coroutine.yield(1) return 1 end return 1 + deep(n - "
+        "1) end\n"
         "local function round(i)\n"
         "  local cos, s = {}, string.rep(tostring(i), 100000)\n"
         "  for k = 1, 20 do cos[k] = coroutine.wrap(deep); sum = sum + cos[k](k * 100) end\n"
@@ -22,9 +23,9 @@ static const char *const churn =
         "repeat i = i % 10 + 1; round(i) until os.clock() > e\n"
         "return sum > 0\n";
 
-static const char *const calm =
-        "local e, x = os.clock() + MS / 1000, 0\n"
-        "repeat for i = 1, 100 do x = x + #(('abc'):rep(50)):gsub('b', 'xy') end until os.clock() > e\n";
+static const char *const calm = "local e, x = os.clock() + MS / 1000, 0\n"
+                                "repeat for i = 1, 100 do x = x + #(('abc'):rep(50)):gsub('b', "
+                                "'xy') end until os.clock() > e\n";
 
 static lua_Alloc real_alloc;
 static void *real_data;

@@ -117,7 +117,8 @@ int main(int argc, char **argv)
                 runs();
                 return 0;
         }
-        L = !strcmp(mode, "own") || !strcmp(mode, "fails") ? lua_newstate(own, &calls) : luaL_newstate();
+        L = !strcmp(mode, "own") || !strcmp(mode, "fails") ? lua_newstate(own, &calls)
+                                                           : luaL_newstate();
         luaL_openlibs(L);
         before.f = lua_getallocf(L, &before.ud);
         if (!strcmp(mode, "own"))
@@ -133,13 +134,15 @@ int main(int argc, char **argv)
                 for (int i = 0; i < 20; i++) {
                         pthread_t thread;
 
-                        if (pthread_create(&thread, NULL, on_thread, L) || pthread_join(thread, NULL))
+                        if (pthread_create(&thread, NULL, on_thread, L) ||
+                            pthread_join(thread, NULL))
                                 abort();
                 }
         if (!strcmp(mode, "behind"))
                 lua_setallocf(L, before.f, before.ud);
         if (!strcmp(mode, "fails")) {
-                if (luaL_dostring(L, "local t = {} for i = 1, 1e7 do t[i] = ('x'):rep(1000) .. i end"))
+                if (luaL_dostring(L,
+                                  "local t = {} for i = 1, 1e7 do t[i] = ('x'):rep(1000) .. i end"))
                         puts(lua_tostring(L, -1));
                 most = (size_t)-1;
         }

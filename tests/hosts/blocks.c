@@ -39,7 +39,8 @@ static void *deaf(void *arg)
 
 int main(int argc, char **argv)
 {
-        unsigned ms = argc > 1 ? (unsigned)atoi(argv[1]) : 0, count = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
+        unsigned ms = argc > 1 ? (unsigned)atoi(argv[1]) : 0,
+                 count = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
         lua_State *L = host_new();
         pthread_t thread;
 

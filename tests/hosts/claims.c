@@ -67,7 +67,8 @@ int main(int argc, char **argv)
                 return 2;
         lua_close(host_new());
         for (int i = 0; i < 2; i++) {
-                claimed[i] = strchr(argv[i + 1], '/') ? open(argv[i + 1], O_PATH) : memory_file(argv[i + 1]);
+                claimed[i] = strchr(argv[i + 1], '/') ? open(argv[i + 1], O_PATH)
+                                                      : memory_file(argv[i + 1]);
                 if (claimed[i] < 0)
                         return 3;
         }

@@ -6,11 +6,13 @@ int main(void)
 {
         lua_State *L = host_new();
 
-        host_run(L, HOST_BURN
-                "function from_c() for i = 1, 8 do burn(40) coroutine.yield(i) end end\n"
-                "function inner() burn2(30) coroutine.yield() end\n"
-                "function from_lua() local co = coroutine.create(function() for i = 1, 8 do inner() end end)\n"
-                "  for i = 1, 8 do coroutine.resume(co) end end\n", "=coresume");
+        host_run(L,
+                 HOST_BURN "function from_c() for i = 1, 8 do burn(40) coroutine.yield(i) end end\n"
+                           "function inner() burn2(30) coroutine.yield() end\n"
+                           "function from_lua() local co = coroutine.create(function() for i = 1, "
+                           "8 do inner() end end)\n"
+                           "  for i = 1, 8 do coroutine.resume(co) end end\n",
+                 "=coresume");
         for (int round = 0; round < 2; round++) {
                 lua_State *co = lua_newthread(L);
                 int status;

@@ -97,7 +97,9 @@ int main(int argc, char **argv)
         epoll_ctl(ep, EPOLL_CTL_ADD, idle[0], &ev);
         pfd = (struct pollfd){ .fd = idle[0], .events = POLLIN };
         L = host_new();
-        host_run(L, "function work() local x = 0 for i = 1, 60000 do x = x + i % 7 end return x end", "=eintr");
+        host_run(L,
+                 "function work() local x = 0 for i = 1, 60000 do x = x + i % 7 end return x end",
+                 "=eintr");
         if (argc > 2) {
                 printf("begin\n");
                 fflush(stdout);

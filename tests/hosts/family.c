@@ -30,8 +30,11 @@ static void burn(lua_State *L, const char *name, int ms)
         snprintf(chunk, sizeof(chunk), "=%s", name);    /* functions are told apart by where they
                                                          * are defined */
         snprintf(text, sizeof(text),
-                 "local function loop(n) local x = 0 for i = 1, n do x = x + i %% 7 end return x end\n"
-                 "function %s(ms) local e = thread_clock() + ms / 1000 repeat loop(20000) until thread_clock() >= e end\n", name);
+                 "local function loop(n) local x = 0 for i = 1, n do x = x + i %% 7 end return x "
+                 "end\n"
+                 "function %s(ms) local e = thread_clock() + ms / 1000 repeat loop(20000) until "
+                 "thread_clock() >= e end\n",
+                 name);
         lua_register(L, "thread_clock", thread_clock);
         if (lua_isnil(L, -1))
                 host_run(L, text, chunk);
@@ -256,7 +259,8 @@ static void scribble(unsigned seed)
                         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
                         m = (unsigned)(x >> 40) % n;
                         /* mostly the heads, where counts and indexes are */
-                        word = x >> 32 & 3 ? (size_t)(x >> 8) % 1024 : (size_t)(x >> 8) % maps[m].words;
+                        word = x >> 32 & 3 ? (size_t)(x >> 8) % 1024
+                                           : (size_t)(x >> 8) % maps[m].words;
                         maps[m].at[word % maps[m].words] = x & 0x300 ? x : x >> 33;
                 }
 }
@@ -328,10 +332,19 @@ static void do_look(char **argv)
         lua_close(L);
 }
 
-static const struct { const char *name; void (*run)(char **argv); } actions[] = {
-        { "fork_before", do_fork_before }, { "fork_after", do_fork_after }, { "threads", do_threads },
-        { "spawn", do_spawn }, { "vfork", do_vfork }, { "systems", do_systems }, { "daemon", do_daemon },
-        { "killed", do_killed }, { "storm", do_storm }, { "hostile", do_hostile }, { "look", do_look },
+static const struct { const char *name; void (*run)(char **argv);
+} actions[] = {
+        { "fork_before", do_fork_before },
+        { "fork_after", do_fork_after },
+        { "threads", do_threads },
+        { "spawn", do_spawn },
+        { "vfork", do_vfork },
+        { "systems", do_systems },
+        { "daemon", do_daemon },
+        { "killed", do_killed },
+        { "storm", do_storm },
+        { "hostile", do_hostile },
+        { "look", do_look },
 };
 
 int main(int argc, char **argv)

@@ -61,14 +61,16 @@ int main(void)
         printf("begin\n");
         fflush(stdout);
         while (!stop) {
-                if (mmap(at, COPIES * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+                if (mmap(at, COPIES * SIZE, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
                         return 1;
                 for (unsigned i = 0; i < COPIES; i++)
                         copy(at + i * SIZE, L, size);
                 copies++;
                 spin(THERE_NS);
                 /* the place stays taken */
-                if (mmap(at, COPIES * SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+                if (mmap(at, COPIES * SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                         0) == MAP_FAILED)
                         return 1;
                 spin(GONE_NS);
         }

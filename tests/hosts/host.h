@@ -57,9 +57,11 @@ static inline lua_State *host_new(void)
 }
 
 /* burn(ms) and burn2(ms) for Lua: named loops that take CPU time by the clock. */
-#define HOST_BURN \
-        "local function loop(n) local x = 0 for i = 1, n do x = x + i % 7 end return x end\n" \
-        "function burn(ms) local e = os.clock() + ms / 1000 repeat loop(20000) until os.clock() >= e end\n" \
-        "function burn2(ms) local e = os.clock() + ms / 1000 repeat loop(20000) until os.clock() >= e end\n"
+#define HOST_BURN                                                                                  \
+        "local function loop(n) local x = 0 for i = 1, n do x = x + i % 7 end return x end\n"      \
+        "function burn(ms) local e = os.clock() + ms / 1000 repeat loop(20000) until os.clock() "  \
+        ">= e end\n"                                                                               \
+        "function burn2(ms) local e = os.clock() + ms / 1000 repeat loop(20000) until os.clock() " \
+        ">= e end\n"
 
 #endif

@@ -39,7 +39,8 @@ int main(void)
         }
         getitimer(ITIMER_PROF, &now);
         sigaction(SIGPROF, NULL, &back);
-        printf("handler %s interval %ld\n", back.sa_handler == on_prof ? "mine" : "not-mine", now.it_interval.tv_usec);
+        printf("handler %s interval %ld\n", back.sa_handler == on_prof ? "mine" : "not-mine",
+               now.it_interval.tv_usec);
         memset(&tv, 0, sizeof(tv));
         setitimer(ITIMER_PROF, &tv, NULL);
         lua_close(L);

@@ -20,19 +20,44 @@ static void take_none(struct native_calls *c)
         (void)c;
 }
 
-#define SCENES(prefix) \
-        KEEP static void scene_##prefix##_chain(void) { prefix##_chain(&calls); calls.left = 0; } \
-        KEEP static void scene_##prefix##_sorted(void) { prefix##_sorted(&calls); calls.left = 0; } \
-        KEEP static void work_##prefix##_fib(void *c) { prefix##_fib(c, 18); calls.left = 0; } \
-        KEEP static void work_##prefix##_copies(void *c) { prefix##_copies(c); calls.left = 0; } \
-        KEEP static void work_##prefix##_clocks(void *c) { prefix##_clocks(c); calls.left = 0; } \
-        KEEP static void work_##prefix##_allocations(void *c) { prefix##_allocations(c); calls.left = 0; } \
-        KEEP static void scene_##prefix##_ticks(void) \
-        { \
-                dump_ticks("tick_" #prefix "_fib", TICKS, work_##prefix##_fib, &calls); \
-                dump_ticks("tick_" #prefix "_copies", TICKS, work_##prefix##_copies, &calls); \
-                dump_ticks("tick_" #prefix "_clocks", TICKS, work_##prefix##_clocks, &calls); \
-                dump_ticks("tick_" #prefix "_allocations", TICKS, work_##prefix##_allocations, &calls); \
+#define SCENES(prefix)                                                                             \
+        KEEP static void scene_##prefix##_chain(void)                                              \
+        {                                                                                          \
+                prefix##_chain(&calls);                                                            \
+                calls.left = 0;                                                                    \
+        }                                                                                          \
+        KEEP static void scene_##prefix##_sorted(void)                                             \
+        {                                                                                          \
+                prefix##_sorted(&calls);                                                           \
+                calls.left = 0;                                                                    \
+        }                                                                                          \
+        KEEP static void work_##prefix##_fib(void *c)                                              \
+        {                                                                                          \
+                prefix##_fib(c, 18);                                                               \
+                calls.left = 0;                                                                    \
+        }                                                                                          \
+        KEEP static void work_##prefix##_copies(void *c)                                           \
+        {                                                                                          \
+                prefix##_copies(c);                                                                \
+                calls.left = 0;                                                                    \
+        }                                                                                          \
+        KEEP static void work_##prefix##_clocks(void *c)                                           \
+        {                                                                                          \
+                prefix##_clocks(c);                                                                \
+                calls.left = 0;                                                                    \
+        }                                                                                          \
+        KEEP static void work_##prefix##_allocations(void *c)                                      \
+        {                                                                                          \
+                prefix##_allocations(c);                                                           \
+                calls.left = 0;                                                                    \
+        }                                                                                          \
+        KEEP static void scene_##prefix##_ticks(void)                                              \
+        {                                                                                          \
+                dump_ticks("tick_" #prefix "_fib", TICKS, work_##prefix##_fib, &calls);            \
+                dump_ticks("tick_" #prefix "_copies", TICKS, work_##prefix##_copies, &calls);      \
+                dump_ticks("tick_" #prefix "_clocks", TICKS, work_##prefix##_clocks, &calls);      \
+                dump_ticks("tick_" #prefix "_allocations", TICKS, work_##prefix##_allocations,     \
+                           &calls);                                                                \
         }
 SCENES(plain)
 SCENES(fp)

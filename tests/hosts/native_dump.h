@@ -45,7 +45,8 @@ static inline void dump_set_stack_end(void)
         void *start;
         size_t size;
 
-        if (pthread_getattr_np(pthread_self(), &attr) != 0 || pthread_attr_getstack(&attr, &start, &size) != 0)
+        if (pthread_getattr_np(pthread_self(), &attr) != 0 ||
+            pthread_attr_getstack(&attr, &start, &size) != 0)
                 abort();
         dump_stack_end = (uintptr_t)start + size;
         pthread_attr_destroy(&attr);
@@ -59,8 +60,9 @@ static inline void dump_write(const void *p, size_t n)
 
 static inline void dump_handler(int sig, siginfo_t *info, void *context)
 {
-        static const int order[17] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
-                                       REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP };
+        static const int order[17] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+                                       REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                       REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP };
         const greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
         static char buffer[sizeof(struct dump_record) + 65536];
         struct dump_record *r = (struct dump_record *)buffer;
@@ -88,7 +90,8 @@ static inline void dump_open(const char *path)
         struct sigaction sa = { .sa_sigaction = dump_handler, .sa_flags = SA_SIGINFO | SA_RESTART };
 
         dump_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-        if (dump_fd < 0 || sigaction(DUMP_SIGNAL, &sa, NULL) != 0 || sigaction(SIGALRM, &sa, NULL) != 0)
+        if (dump_fd < 0 || sigaction(DUMP_SIGNAL, &sa, NULL) != 0 ||
+            sigaction(SIGALRM, &sa, NULL) != 0)
                 abort();
         dump_set_stack_end();
 }

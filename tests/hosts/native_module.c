@@ -32,8 +32,9 @@ static void read_cframes(struct dump_record *r)
                         return;
                 /* A coroutine's first one has none before it; that of Lua code that has resumed it
                  * is beside it. */
-                cframe = word(cframe + CFRAME_PREVIOUS) & ~UINT64_C(7) ? word(cframe + CFRAME_PREVIOUS) & ~UINT64_C(7)
-                                                                    : cframe + CFRAME_SIZE;
+                cframe = word(cframe + CFRAME_PREVIOUS) & ~UINT64_C(7)
+                                 ? word(cframe + CFRAME_PREVIOUS) & ~UINT64_C(7)
+                                 : cframe + CFRAME_SIZE;
                 if (cframe < r->cframes[r->n_cframes - 1] || cframe + CFRAME_SIZE > dump_stack_end)
                         return;
         }
@@ -125,9 +126,10 @@ int luaopen_native(lua_State *L);
 __attribute__((visibility("default"))) int luaopen_native(lua_State *L)
 {
         static const luaL_Reg functions[] = {
-                { "open", native_open }, { "sample", native_sample },
-                { "call", native_call }, { "pcall", native_pcall },
-                { "ticks", native_ticks }, { "taken", native_taken }, { "mark", native_mark }, { NULL, NULL },
+                { "open", native_open },   { "sample", native_sample },
+                { "call", native_call },   { "pcall", native_pcall },
+                { "ticks", native_ticks }, { "taken", native_taken },
+                { "mark", native_mark },   { NULL, NULL },
         };
 
         lua_newtable(L);

@@ -65,7 +65,8 @@ static void record(lua_State *L, const char *file)
         printf("recording %d, stack %d\n", luasample_is_recording(L), lua_gettop(L));
         printf("stop %d\n", luasample_stop(L));
         printf("trace %s\n", luasample_trace() ? luasample_trace() : "none");
-        printf("recording %d, descriptors %+d\n", luasample_is_recording(L), count_descriptors() - before);
+        printf("recording %d, descriptors %+d\n", luasample_is_recording(L),
+               count_descriptors() - before);
 }
 
 int main(int argc, char **argv)

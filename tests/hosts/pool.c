@@ -18,7 +18,8 @@
 #define POOL 12
 #define DELAY_NS 100000                 /* at most, from the agent's waking to a thread's end */
 
-static const char work[] = "local over = ... while not over() do local x = 0 for i = 1, 5e4 do x = x + i % 7 end end\n";
+static const char work[] = "local over = ... while not over() do local x = 0 for i = 1, 5e4 do x = "
+                           "x + i % 7 end end\n";
 
 static sem_t used, go_on;               /* by the thread with Lua, when it has used its CPU time; it
                                          * waits for the other then */
@@ -39,7 +40,8 @@ static void *wait_in_pool(void *end)
 
 static int is_over(lua_State *L)
 {
-        lua_pushboolean(L, host_ns(CLOCK_THREAD_CPUTIME_ID) > (uint64_t)lua_tonumber(L, lua_upvalueindex(1)));
+        lua_pushboolean(L, host_ns(CLOCK_THREAD_CPUTIME_ID) >
+                                   (uint64_t)lua_tonumber(L, lua_upvalueindex(1)));
         return 1;
 }
 
@@ -74,7 +76,8 @@ static void wake_agent(void)
 
         if (!shm && (maps = fopen("/proc/self/maps", "r"))) {
                 while (!shm && fgets(line, sizeof(line), maps))
-                        if (strstr(line, " rw-s ") && strstr(line, "luasample") && sscanf(line, "%lx", &start) == 1)
+                        if (strstr(line, " rw-s ") && strstr(line, "luasample") &&
+                            sscanf(line, "%lx", &start) == 1)
                                 shm = (struct ls_shm *)start;
                 fclose(maps);
         }

@@ -155,7 +155,8 @@ static void do_look(void)
                 closedir(dir);
         for (int sig = 1; sig < 65; sig++)
                 if (!sigaction(sig, NULL, &sa) && sa.sa_handler != SIG_DFL)
-                        printf("signal %d %s\n", sig, sa.sa_handler == SIG_IGN ? "ignored" : "handled");
+                        printf("signal %d %s\n", sig,
+                               sa.sa_handler == SIG_IGN ? "ignored" : "handled");
         sigprocmask(SIG_SETMASK, NULL, &mask);
         for (int sig = 1; sig < 65; sig++)
                 if (sigismember(&mask, sig) == 1)
@@ -220,11 +221,21 @@ static const struct {
         const char *name;
         void (*run)(void);
 } actions[] = {
-        { "none", do_none },               { "fork", do_fork },         { "fork-exit", do_fork_exit },
-        { "vfork", do_vfork },             { "clone", do_clone },       { "daemon", do_daemon },
-        { "close_range", do_close_range }, { "sigdfl", do_sigdfl },     { "block", do_block },
-        { "look", do_look },               { "errno", do_errno },       { "exec", do_exec_chain },
-        { "failed-exec", do_failed_exec }, { "abort", do_abort },       { "segv", do_segv },
+        { "none", do_none },
+        { "fork", do_fork },
+        { "fork-exit", do_fork_exit },
+        { "vfork", do_vfork },
+        { "clone", do_clone },
+        { "daemon", do_daemon },
+        { "close_range", do_close_range },
+        { "sigdfl", do_sigdfl },
+        { "block", do_block },
+        { "look", do_look },
+        { "errno", do_errno },
+        { "exec", do_exec_chain },
+        { "failed-exec", do_failed_exec },
+        { "abort", do_abort },
+        { "segv", do_segv },
 };
 
 int main(int argc, char **argv)

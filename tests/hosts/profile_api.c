@@ -56,8 +56,8 @@ int main(void)
         luaJIT_profile_stop(L);
         luaJIT_profile_stop(L);
         host_run(L, "burn2(300)", "=after");
-        printf("calls %d data %s dump %s len %zu states %s\n", counted.calls, counted.calls > 0 ? "ok" : "bad", counted.dump, counted.len,
-               counted.states);
+        printf("calls %d data %s dump %s len %zu states %s\n", counted.calls,
+               counted.calls > 0 ? "ok" : "bad", counted.dump, counted.len, counted.states);
         lua_close(L);
         return 0;
 }

@@ -52,7 +52,9 @@ int main(void)
         profile_signal(SIG_BLOCK);
         if (pthread_create(&thread, NULL, other, &in_thread))
                 return 1;
-        host_run(a, "for i = 1, 1000 do load('local s = 0 for i = 1, 2e5 do s = s + i % 3 end')() end", "=first");
+        host_run(a,
+                 "for i = 1, 1000 do load('local s = 0 for i = 1, 2e5 do s = s + i % 3 end')() end",
+                 "=first");
         pthread_join(thread, NULL);
         lua_close(a);
         printf("profile_vms done %d\n", in_b > 10);

@@ -146,7 +146,8 @@ int main(int argc, char **argv)
         while (i < argc && strcmp(argv[i], "--") != 0)
                 i++;
         keys = i;
-        if (master < 0 || i + 1 >= argc || grantpt(master) || unlockpt(master) || !(tty = ptsname(master)))
+        if (master < 0 || i + 1 >= argc || grantpt(master) || unlockpt(master) ||
+            !(tty = ptsname(master)))
                 return 125;
         report_fd = fcntl(2, F_DUPFD_CLOEXEC, 50);
         fcntl(master, F_SETFD, FD_CLOEXEC);

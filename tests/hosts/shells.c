@@ -53,12 +53,14 @@ static void until_child_ends(void)
 
 static void modes(void)
 {
-        static const char *const types[] = { "r", "w", "re", "we", "er", "rr", "", "rw", "x", "r+", "rb" };
+        static const char *const types[] = { "r", "w",  "re", "we", "er", "rr",
+                                             "",  "rw", "x",  "r+", "rb" };
 
         for (size_t i = 0; i < sizeof(types) / sizeof *types; i++) {
                 FILE *f = popen("exit 3", types[i]);
 
-                printf("type %s: %s, cloexec %d\n", types[i], f ? "a stream" : strerror(errno), f ? fcntl(fileno(f), F_GETFD) : -1);
+                printf("type %s: %s, cloexec %d\n", types[i], f ? "a stream" : strerror(errno),
+                       f ? fcntl(fileno(f), F_GETFD) : -1);
                 if (f)
                         say_status(" closed", pclose(f));
         }
@@ -180,7 +182,8 @@ static void *look(void *arg)
         while (!atomic_load(&over)) {
                 const char *p = getenv("LUASAMPLE_TEST_LAST");
 
-                if (getenv("LD_PRELOAD") || getenv("LUASAMPLE_AGENT_MEMORY") || !p || strcmp(p, "here"))
+                if (getenv("LD_PRELOAD") || getenv("LUASAMPLE_AGENT_MEMORY") || !p ||
+                    strcmp(p, "here"))
                         atomic_fetch_add(&seen, 1);
                 atomic_fetch_add(&looks, 1);
         }

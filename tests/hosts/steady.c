@@ -87,7 +87,8 @@ static void set_signals(int two, sigset_t *commanded)
         sigset_t blocked;
 
         for (int sig = 1; sig <= SIGRTMAX; sig++)
-                if (sig != SIGSTKFLT && sig != SIGSEGV && sig != SIGILL)        /* the tick's; and ours, if we are broken */
+                if (sig != SIGSTKFLT && sig != SIGSEGV &&
+                    sig != SIGILL) /* the tick's; and ours, if we are broken */
                         sigaction(sig, &sa, NULL);
         sigemptyset(commanded);
         sigaddset(commanded, SIGTERM);

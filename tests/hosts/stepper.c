@@ -32,7 +32,8 @@ static void pause_ms(long ms)
 
 static int is_wait(long nr)
 {
-        static const long waits[] = { SYS_nanosleep, SYS_clock_nanosleep, SYS_rt_sigtimedwait, SYS_clock_gettime, SYS_futex };
+        static const long waits[] = { SYS_nanosleep, SYS_clock_nanosleep, SYS_rt_sigtimedwait,
+                                      SYS_clock_gettime, SYS_futex };
 
         for (unsigned i = 0; i < sizeof(waits) / sizeof(*waits); i++)
                 if (nr == waits[i])
@@ -44,7 +45,8 @@ static int is_wait(long nr)
 static int says_it(pid_t pid, const struct user_regs_struct *r)
 {
         char text[256] = "";
-        struct iovec own = { text, sizeof(text) - 1 }, its = { (void *)r->rsi, r->rdx < sizeof(text) ? r->rdx : sizeof(text) - 1 };
+        struct iovec own = { text, sizeof(text) - 1 },
+                     its = { (void *)r->rsi, r->rdx < sizeof(text) ? r->rdx : sizeof(text) - 1 };
 
         if (r->orig_rax != SYS_write || r->rdi != 2)
                 return 0;
@@ -80,7 +82,8 @@ static unsigned trace_threads(pid_t pid, pid_t threads[THREADS_MOST])
         while (d && n < THREADS_MOST && (e = readdir(d))) {
                 pid_t tid = (pid_t)atoi(e->d_name);
 
-                if (isdigit((unsigned char)*e->d_name) && ptrace(PTRACE_SEIZE, tid, NULL, NULL) == 0 &&
+                if (isdigit((unsigned char)*e->d_name) &&
+                    ptrace(PTRACE_SEIZE, tid, NULL, NULL) == 0 &&
                     ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0)
                         threads[n++] = tid;
         }
@@ -94,7 +97,8 @@ static void let_go(pid_t tid)
         int status;
 
         if (waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status))
-                ptrace(PTRACE_DETACH, tid, NULL, (void *)(long)(status >> 16 ? 0 : WSTOPSIG(status)));
+                ptrace(PTRACE_DETACH, tid, NULL,
+                       (void *)(long)(status >> 16 ? 0 : WSTOPSIG(status)));
 }
 
 static void act(const char *action, pid_t pid, pid_t command)
@@ -133,7 +137,8 @@ static int finish(pid_t command)
         int status;
 
         while (waitpid(command, &status, __WALL) == command && WIFSTOPPED(status))
-                ptrace(PTRACE_CONT, command, NULL, (void *)(long)(WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status)));
+                ptrace(PTRACE_CONT, command, NULL,
+                       (void *)(long)(WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status)));
         return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -145,7 +150,8 @@ static int steps(long wanted, const char *action, pid_t pid, pid_t command)
         int status, inside = 0, begun = 0, signal = 0;
 
         for (;;) {
-                if (ptrace(PTRACE_SYSCALL, command, NULL, (void *)(long)signal) < 0 || waitpid(command, &status, __WALL) != command)
+                if (ptrace(PTRACE_SYSCALL, command, NULL, (void *)(long)signal) < 0 ||
+                    waitpid(command, &status, __WALL) != command)
                         return 2;
                 if (!WIFSTOPPED(status)) {
                         printf("steps %ld\n", step);
@@ -194,7 +200,8 @@ int main(int argc, char **argv)
                 _exit(127);
         }
         if (command < 0 || waitpid(command, &status, 0) != command || !WIFSTOPPED(status) ||
-            ptrace(PTRACE_SETOPTIONS, command, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) < 0)
+            ptrace(PTRACE_SETOPTIONS, command, NULL,
+                   (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) < 0)
                 return 2;
         return steps(atol(argv[1]), argv[2], (pid_t)atoi(argv[3]), command);
 }

@@ -149,8 +149,8 @@ static void nested(void)
         in_a = now() - start - in_b - in_c - in_again;
         lua_close(vm_b);
         lua_close(vm_a);
-        printf("a %llu\nb %llu\nagain %llu\nrun_b %llu\n", (unsigned long long)in_a, (unsigned long long)in_b,
-               (unsigned long long)in_again, (unsigned long long)in_c);
+        printf("a %llu\nb %llu\nagain %llu\nrun_b %llu\n", (unsigned long long)in_a,
+               (unsigned long long)in_b, (unsigned long long)in_again, (unsigned long long)in_c);
 }
 
 /* loop: 200 VMs one after the other, each beside one that stays. */
@@ -201,8 +201,10 @@ static void *turns(void *arg)
 
 static void migrate(void)
 {
-        lua_State *L = new_with("function long() while true do repeated(60) coroutine.yield() end end\n"
-                                "function short() while true do repeated(20) coroutine.yield() end end\n", "=migrate");
+        lua_State *L =
+                new_with("function long() while true do repeated(60) coroutine.yield() end end\n"
+                         "function short() while true do repeated(20) coroutine.yield() end end\n",
+                         "=migrate");
         pthread_t thread;
 
         for (int c = 0; c < 2; c++) {
@@ -250,8 +252,10 @@ static int around(lua_State *L)
 
 static void cfunction(void)
 {
-        lua_State *L = new_with("function callback() repeated(8) end\n"
-                                "function calls() host_busy() host_around(callback) repeated(200) end\n", "=cfunction");
+        lua_State *L =
+                new_with("function callback() repeated(8) end\n"
+                         "function calls() host_busy() host_around(callback) repeated(200) end\n",
+                         "=cfunction");
         uint64_t start = now();
 
         lua_register(L, "host_busy", busy);
@@ -260,8 +264,9 @@ static void cfunction(void)
                 lua_getglobal(L, "calls");
                 host_check(L, lua_pcall(L, 0, 0, 0));
         }
-        printf("host_busy %llu\nhost_around %llu\ncallback %llu\nall %llu\n", (unsigned long long)busy_ns,
-               (unsigned long long)around_ns, (unsigned long long)back_ns, (unsigned long long)(now() - start));
+        printf("host_busy %llu\nhost_around %llu\ncallback %llu\nall %llu\n",
+               (unsigned long long)busy_ns, (unsigned long long)around_ns,
+               (unsigned long long)back_ns, (unsigned long long)(now() - start));
         lua_close(L);
 }
 

@@ -54,10 +54,12 @@ static int in_spin(lua_State *L)
         return 1;
 }
 
-static const struct { const char *name, *text; lua_CFunction wait; } waits[] = {
+static const struct { const char *name, *text; lua_CFunction wait;
+} waits[] = {
         { "poller", "function wait_poll() return (wait()) end assert(wait_poll())", in_poll },
         { "reader", "function wait_read() return (wait()) end assert(wait_read())", in_read },
-        { "sleeper", "function wait_semaphore() return (wait()) end assert(wait_semaphore())", in_semaphore },
+        { "sleeper", "function wait_semaphore() return (wait()) end assert(wait_semaphore())",
+          in_semaphore },
         { "spinner", "function spin() return (wait()) end assert(spin())", in_spin },
 };
 #define WAITS (sizeof(waits) / sizeof(*waits))
@@ -80,7 +82,8 @@ static void *run(void *arg)
         snprintf(chunk, sizeof(chunk), "=%s", waits[i].name);   /* equal functions of one chunk
                                                                  * would be one function */
         host_run(L, waits[i].text, chunk);
-        printf("%s %ld %llu\n", waits[i].name, syscall(SYS_gettid), (unsigned long long)(host_ns(CLOCK_MONOTONIC) - start));
+        printf("%s %ld %llu\n", waits[i].name, syscall(SYS_gettid),
+               (unsigned long long)(host_ns(CLOCK_MONOTONIC) - start));
         lua_close(L);
         return NULL;
 }

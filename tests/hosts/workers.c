@@ -31,7 +31,8 @@ static void *run(void *arg)
         lua_pushinteger(L, (lua_Integer)loops);
         host_check(L, lua_pcall(L, 1, 0, 0));
         lua_close(L);
-        printf("%s %ld %llu\n", name, syscall(SYS_gettid), (unsigned long long)host_ns(CLOCK_THREAD_CPUTIME_ID));
+        printf("%s %ld %llu\n", name, syscall(SYS_gettid),
+               (unsigned long long)host_ns(CLOCK_THREAD_CPUTIME_ID));
         return NULL;
 }
 

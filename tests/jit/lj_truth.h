@@ -39,7 +39,8 @@ struct lj_truth_trace {
  * assembled. */
 typedef int lj_truth_trace_fn(void *L, uint32_t number, struct lj_truth_trace *ret);
 /* The i-th snapshot of a trace. */
-typedef void lj_truth_snapshot_fn(void *L, uint32_t number, uint32_t i, struct lj_truth_snapshot *ret);
+typedef void lj_truth_snapshot_fn(void *L, uint32_t number, uint32_t i,
+                                  struct lj_truth_snapshot *ret);
 /* IR reference reached so far by the trace that is being recorded, less 0x8000. */
 typedef uint32_t lj_truth_reached_fn(void *L);
 

@@ -22,7 +22,8 @@
 #define MAX_EVENTS 60000
 #define MAX_FUNCTIONS 8192
 #define TICK_NS 200000
-#define CFRAME_TO_RETURN (16 + 8)       /* from the C frame down to what compiled code's calls leave, less spadjust */
+#define CFRAME_TO_RETURN                                                                           \
+        (16 + 8) /* from the C frame down to what compiled code's calls leave, less spadjust */
 
 extern lj_truth_trace_fn lj_truth_trace;
 extern lj_truth_snapshot_fn lj_truth_snapshot;
@@ -73,7 +74,9 @@ static int on_record(lua_State *L)
         uint32_t ref = lj_truth_reached(L);
         uint32_t pos = (uint32_t)lua_tointeger(L, 3), depth = (uint32_t)lua_tointeger(L, 4);
         int lua = id && functions[id].proto.proto;
-        struct ls_jit_event e = { .ref = (uint16_t)ref, .depth = (uint16_t)depth, .pos = lua ? pos : 0 };
+        struct ls_jit_event e = { .ref = (uint16_t)ref,
+                                  .depth = (uint16_t)depth,
+                                  .pos = lua ? pos : 0 };
 
         if ((uint32_t)lua_tointeger(L, 1) != recording) {
                 recording = (uint32_t)lua_tointeger(L, 1);
@@ -83,8 +86,9 @@ static int on_record(lua_State *L)
                 e.line = (uint32_t)lj_truth_line(functions[id].proto.proto, pos);
         e.function = lua || functions[id].proto.ffid > 1 ? (uint16_t)id : 0xffff;
         /* as libsample does: of events at one reference those count that lead to the last one */
-        while (nevents && (events[nevents - 1].ref > e.ref ||
-                           (events[nevents - 1].ref == e.ref && events[nevents - 1].depth >= e.depth)))
+        while (nevents &&
+               (events[nevents - 1].ref > e.ref ||
+                (events[nevents - 1].ref == e.ref && events[nevents - 1].depth >= e.depth)))
                 nevents--;
         if (nevents < MAX_EVENTS)
                 events[nevents++] = e;
@@ -119,8 +123,10 @@ static uint16_t function_of_pc(const void *pc, uint32_t *ret_pos)
 static int make_blob(struct trace *t, const struct lj_truth_trace *info)
 {
         uint32_t nf = nfunctions;
-        size_t len = sizeof(struct ls_rec_jittrace) + (nf + 1) * 4 + nevents * sizeof(struct ls_jit_event) +
-                     info->nsnapshots * sizeof(struct ls_jit_snapshot) + info->nir * 8 + info->mcode_size + 64;
+        size_t len = sizeof(struct ls_rec_jittrace) + (nf + 1) * 4 +
+                     nevents * sizeof(struct ls_jit_event) +
+                     info->nsnapshots * sizeof(struct ls_jit_snapshot) + info->nir * 8 +
+                     info->mcode_size + 64;
         uint8_t *at = calloc(1, len), *start = at;
         struct ls_rec_jittrace *h;
         uint32_t *ids;
@@ -129,12 +135,25 @@ static int make_blob(struct trace *t, const struct lj_truth_trace *info)
         if (!at)
                 return -1;
         h = put(&at, sizeof(*h));
-        *h = (struct ls_rec_jittrace){ .jit_id = (uint32_t)(t - traces) + 1, .vm_id = 1, .number = info->number,
-                .root = info->root, .parent_id = t->parent, .parent_exit = parent_exit, .link = info->link,
-                .link_kind = info->link_kind, .start_function = 0xffffffff, .start_pos = info->start_pos,
-                .flags = LS_JITF_MAP, .mcode = (uintptr_t)info->mcode, .mcode_size = info->mcode_size,
-                .mcode_loop = info->mcode_loop, .spadjust = info->spadjust, .nir = info->nir,
-                .nsnapshots = info->nsnapshots, .nevents = nevents, .nfunctions = nf };
+        *h = (struct ls_rec_jittrace){ .jit_id = (uint32_t)(t - traces) + 1,
+                                       .vm_id = 1,
+                                       .number = info->number,
+                                       .root = info->root,
+                                       .parent_id = t->parent,
+                                       .parent_exit = parent_exit,
+                                       .link = info->link,
+                                       .link_kind = info->link_kind,
+                                       .start_function = 0xffffffff,
+                                       .start_pos = info->start_pos,
+                                       .flags = LS_JITF_MAP,
+                                       .mcode = (uintptr_t)info->mcode,
+                                       .mcode_size = info->mcode_size,
+                                       .mcode_loop = info->mcode_loop,
+                                       .spadjust = info->spadjust,
+                                       .nir = info->nir,
+                                       .nsnapshots = info->nsnapshots,
+                                       .nevents = nevents,
+                                       .nfunctions = nf };
         ids = put(&at, nf * sizeof(*ids));
         for (uint32_t k = 0; k < nf; k++) {
                 ids[k] = k;
@@ -151,13 +170,17 @@ static int make_blob(struct trace *t, const struct lj_truth_trace *info)
                 struct lj_truth_snapshot from;
 
                 lj_truth_snapshot(vm, info->number, k, &from);
-                s[k] = (struct ls_jit_snapshot){ .ref = from.ref, .mcofs = from.mcofs, .nframes = from.nframes };
+                s[k] = (struct ls_jit_snapshot){ .ref = from.ref,
+                                                 .mcofs = from.mcofs,
+                                                 .nframes = from.nframes };
                 s[k].function = function_of_pc(from.pc, &s[k].pos);
                 t->stacks[k].n = from.nfunctions;
                 for (uint32_t j = 0; j < from.nfunctions; j++)
-                        t->stacks[k].ids[j] = from.functions[j] ? (uint16_t)function_id(from.functions[j]) : 0;
+                        t->stacks[k].ids[j] =
+                                from.functions[j] ? (uint16_t)function_id(from.functions[j]) : 0;
                 if (s[k].function != 0xffff)
-                        s[k].line = (uint32_t)lj_truth_line(functions[s[k].function].proto.proto, s[k].pos);
+                        s[k].line = (uint32_t)lj_truth_line(functions[s[k].function].proto.proto,
+                                                            s[k].pos);
         }
         memcpy(put(&at, info->nir * 8), info->ir, info->nir * 8);
         memcpy(put(&at, info->mcode_size), info->mcode, info->mcode_size);
@@ -206,8 +229,12 @@ static void on_stop(uint32_t number)
 
         if (ntraces == MAX_TRACES || number != recording || lj_truth_trace(vm, number, &info) < 0)
                 return;
-        *t = (struct trace){ .mcode = info.mcode, .size = info.mcode_size, .number = number, .spadjust = info.spadjust,
-                             .nir = info.nir, .parent = by_number[parent_number] };
+        *t = (struct trace){ .mcode = info.mcode,
+                             .size = info.mcode_size,
+                             .number = number,
+                             .spadjust = info.spadjust,
+                             .nir = info.nir,
+                             .parent = by_number[parent_number] };
         if (make_blob(t, &info) < 0 || keep_truth(t, &info) < 0)
                 return;
         by_number[number] = ntraces + 1;
@@ -278,8 +305,13 @@ static int plain_cpu(lua_State *L)
 /* Ticks of CPU time: perf's task clock when permitted, else the profiling timer. */
 static int start(lua_State *L)
 {
-        struct perf_event_attr a = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(a), .config = PERF_COUNT_SW_TASK_CLOCK,
-                                     .sample_period = TICK_NS, .disabled = 1, .wakeup_events = 1, .exclude_kernel = 1 };
+        struct perf_event_attr a = { .type = PERF_TYPE_SOFTWARE,
+                                     .size = sizeof(a),
+                                     .config = PERF_COUNT_SW_TASK_CLOCK,
+                                     .sample_period = TICK_NS,
+                                     .disabled = 1,
+                                     .wakeup_events = 1,
+                                     .exclude_kernel = 1 };
         struct sigaction sa = { .sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART };
         struct itimerval it = { { 0, 1000 }, { 0, 1000 } };
 
@@ -325,9 +357,9 @@ static int stop(lua_State *L)
 int luaopen_jitscore(lua_State *L);
 int luaopen_jitscore(lua_State *L)
 {
-        static const luaL_Reg list[] = { { "on_record", on_record }, { "on_trace", on_trace }, { "start", start },
-                                         { "stop", stop }, { "plain_cpu", plain_cpu },
-                                         { NULL, NULL } };
+        static const luaL_Reg list[] = { { "on_record", on_record }, { "on_trace", on_trace },
+                                         { "start", start },         { "stop", stop },
+                                         { "plain_cpu", plain_cpu }, { NULL, NULL } };
 
         lua_newtable(L);
         for (const luaL_Reg *r = list; r->name; r++) {

@@ -35,8 +35,8 @@ struct ticks {
 
 /* Makes the maps of all traces, compares, and writes one line of figures to f; before it the traces
  * whose number is dump (0 = all). */
-void score_compare(struct trace *traces, uint32_t n, struct ticks ticks, const char *irnames, size_t irnames_len,
-                   int dump, FILE *f);
+void score_compare(struct trace *traces, uint32_t n, struct ticks ticks, const char *irnames,
+                   size_t irnames_len, int dump, FILE *f);
 /* A trace as text: its snapshots, events, IR, and each x86 instruction with both views. */
 void score_dump(const struct trace *t, const char *irnames, FILE *f);
 

@@ -48,7 +48,8 @@ struct ls_jit_frame score_truth(const struct trace *t, uint32_t offset)
         struct ls_jit_frame f[MAX_FRAMES];
         uint16_t ref = t->truth[offset];
 
-        return leaf(f, ls_jit_map_ref_frames(t->map, ref, ref < t->nir ? t->origin[ref] : 0, f, MAX_FRAMES));
+        return leaf(f, ls_jit_map_ref_frames(t->map, ref, ref < t->nir ? t->origin[ref] : 0, f,
+                                             MAX_FRAMES));
 }
 
 struct ls_jit_frame score_ours(const struct trace *t, uint32_t offset)
@@ -95,11 +96,13 @@ static void check_stacks(const struct trace *t, struct figures *figures)
                 const struct ls_jit_snapshot *s = &in.snapshots[k];
                 const struct stack *truth = &t->stacks[k];
                 struct ls_jit_frame f[LJ_TRUTH_MAX_FRAMES + 1];
-                unsigned n = ls_jit_map_ref_frames(t->map, s->ref, t->origin[s->ref], f, LJ_TRUTH_MAX_FRAMES + 1);
+                unsigned n = ls_jit_map_ref_frames(t->map, s->ref, t->origin[s->ref], f,
+                                                   LJ_TRUTH_MAX_FRAMES + 1);
                 int same = n == truth->n + 1u;
 
-                if (s->function == 0xffff || !n || n > LJ_TRUTH_MAX_FRAMES || f[n - 1].function != s->function ||
-                    f[n - 1].line != s->line || truth->n == LJ_TRUTH_MAX_FRAMES)
+                if (s->function == 0xffff || !n || n > LJ_TRUTH_MAX_FRAMES ||
+                    f[n - 1].function != s->function || f[n - 1].line != s->line ||
+                    truth->n == LJ_TRUTH_MAX_FRAMES)
                         continue;
                 for (uint32_t j = 0; same && j < truth->n; j++)
                         same = !truth->ids[j] || truth->ids[j] == f[j + 1].function;
@@ -118,7 +121,9 @@ static double error_of(const struct row *table, enum compared what)
         for (uint32_t k = 0; k < MAX_ROWS; k++) {
                 const struct row *r = &table[k];
                 double truth = what == BYTES ? r->bytes_truth : r->truth;
-                double ours = what == BYTES ? r->bytes_ours : what == CONTROL ? r->control : r->ours;
+                double ours = what == BYTES     ? r->bytes_ours
+                              : what == CONTROL ? r->control
+                                                : r->ours;
 
                 sum += truth;
                 differ += truth > ours ? truth - ours : ours - truth;
@@ -147,7 +152,8 @@ static void count(const struct trace *t, struct figures *n)
         }
 }
 
-static void make_maps(struct trace *traces, uint32_t ntraces, const char *irnames, size_t len, struct figures *n)
+static void make_maps(struct trace *traces, uint32_t ntraces, const char *irnames, size_t len,
+                      struct figures *n)
 {
         struct timespec a, b;
 
@@ -157,7 +163,8 @@ static void make_maps(struct trace *traces, uint32_t ntraces, const char *irname
                 struct ls_jit_input in;
 
                 if (ls_jit_input_parse(t->blob, t->blob_len, &in) < 0 ||
-                    ls_jit_map_new(&in, irnames, len, t->parent ? traces[t->parent - 1].map : NULL, &t->map) < 0)
+                    ls_jit_map_new(&in, irnames, len, t->parent ? traces[t->parent - 1].map : NULL,
+                                   &t->map) < 0)
                         n->failed++;
         }
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
@@ -169,8 +176,8 @@ static double percent(double part, double whole, double of_nothing)
         return whole > 0 ? 100 * part / whole : of_nothing;
 }
 
-void score_compare(struct trace *traces, uint32_t ntraces, struct ticks ticks, const char *irnames, size_t irnames_len,
-                   int dump, FILE *f)
+void score_compare(struct trace *traces, uint32_t ntraces, struct ticks ticks, const char *irnames,
+                   size_t irnames_len, int dump, FILE *f)
 {
         struct figures n = { 0 };
 
@@ -186,16 +193,20 @@ void score_compare(struct trace *traces, uint32_t ntraces, struct ticks ticks, c
                 if (dump == 0 || dump == (int)t->number)
                         score_dump(t, irnames, f);
         }
-        fprintf(f, "{\"ticks\": %u, \"running\": %u, \"placed\": %u, \"traces\": %u, \"sampled\": %u, \"failed\": %u, ",
+        fprintf(f,
+                "{\"ticks\": %u, \"running\": %u, \"placed\": %u, \"traces\": %u, \"sampled\": %u, "
+                "\"failed\": %u, ",
                 ticks.all, ticks.running, ticks.placed, ntraces, n.sampled, n.failed);
         fprintf(f, "\"approximate\": %u, \"approximate_ticks\": %llu, ", n.approximate,
                 (unsigned long long)n.approximate_hits);
-        fprintf(f, "\"function\": %.3f, \"line\": %.3f, ", error_of(rows[0], SAMPLES), error_of(rows[1], SAMPLES));
-        fprintf(f, "\"bytes_function\": %.3f, \"bytes_line\": %.3f, \"control_line\": %.3f, ", error_of(rows[0], BYTES),
-                error_of(rows[1], BYTES), error_of(rows[1], CONTROL));
-        fprintf(f, "\"wrong_function\": %.3f, \"wrong_line\": %.3f, ", percent(n.wrong[0], (double)n.hits, 0),
-                percent(n.wrong[1], (double)n.hits, 0));
-        fprintf(f, "\"copies_right\": %.2f, \"stacks\": %u, \"stacks_right\": %.2f, \"ms\": %.4f}\n",
+        fprintf(f, "\"function\": %.3f, \"line\": %.3f, ", error_of(rows[0], SAMPLES),
+                error_of(rows[1], SAMPLES));
+        fprintf(f, "\"bytes_function\": %.3f, \"bytes_line\": %.3f, \"control_line\": %.3f, ",
+                error_of(rows[0], BYTES), error_of(rows[1], BYTES), error_of(rows[1], CONTROL));
+        fprintf(f, "\"wrong_function\": %.3f, \"wrong_line\": %.3f, ",
+                percent(n.wrong[0], (double)n.hits, 0), percent(n.wrong[1], (double)n.hits, 0));
+        fprintf(f,
+                "\"copies_right\": %.2f, \"stacks\": %u, \"stacks_right\": %.2f, \"ms\": %.4f}\n",
                 percent((double)n.copies_right, (double)n.copies, 100), n.stacks,
                 percent(n.stacks_right, n.stacks, 100), ntraces ? n.ms / ntraces : 0);
 }

@@ -28,7 +28,7 @@ MAX_TEXT = 67108864
 LOST, NO_FUNCTION = "[definition lost]", "[no function]"
 COST_AT_ALL, COST_PER_BYTE, COST_PER_PAYLOAD_BYTE, PAYLOAD_PER_BYTE = 16 << 20, 32, 8, 16
 CPU_EVENT, WALL_EVENT, COMPILED = 1, 2, 0
-NATIVE, MACHINE_CODE, MAP_HEAD = 5, 6, 88       # kinds of function; bytes that a map's head has
+C, NATIVE, MACHINE_CODE, MAP_HEAD = 2, 5, 6, 88    # kinds of function; bytes of a map's head
 LUA, CALLED = 1, (3, 2, 5)                      # kinds of functions: Lua; builtins, C and native functions
 TOTALS = ("aggregate", "span", "linecount")     # kinds that add to the totals of their event
 
@@ -227,10 +227,13 @@ class Trace:
 
     def trace_of(self, stack):
         """The function of the JIT trace that a stack is in, or 0, and the trace's row, or None."""
-        for function, _ in self.frames_as_written(stack):
+        frames = self.frames_as_written(stack)
+        for i, (function, _) in enumerate(frames):
             if self.is_machine_code(function):
                 return function, self.jittrace(function)
-            if not function or self.rows["function"][function]["kind"] != NATIVE:
+            kind = self.rows["function"][function]["kind"] if function else 0
+            above = i + 1 < len(frames) and self.is_machine_code(frames[i + 1][0])
+            if kind != NATIVE and not (kind == C and above):
                 break
         return 0, None
 

@@ -44,22 +44,23 @@ int stress_resumes(lua_State *L)
 
 int stress_library(lua_State *L)
 {
-        static const char *const text =
-                "local a, b = ...\n"
-                "local x = 0\n"
-                "for i = 1, 30 do\n"
-                "  local o = stressed.object(i)\n"
-                "  x = x + stressed.each(function(v) return v * a end, 40) + stressed.sum(1, 2, i)\n"
-                "  local ok, why = pcall(stressed.fail, i)\n"
-                "  x = x + (ok and 0 or why)\n"
-                "end\n"
-                "return x\n";
+        static const char *const text = "local a, b = ...\n"
+                                        "local x = 0\n"
+                                        "for i = 1, 30 do\n"
+                                        "  local o = stressed.object(i)\n"
+                                        "  x = x + stressed.each(function(v) return v * a end, 40) "
+                                        "+ stressed.sum(1, 2, i)\n"
+                                        "  local ok, why = pcall(stressed.fail, i)\n"
+                                        "  x = x + (ok and 0 or why)\n"
+                                        "end\n"
+                                        "return x\n";
         double sum = 0;
 
         for (int i = 0; i < 10; i++) {
                 lua_State *vm = host_new();
                 void *library = dlopen(stress_module, i % 2 ? RTLD_NOW : RTLD_LAZY);
-                lua_CFunction open = library ? (lua_CFunction)dlsym(library, "luaopen_module") : NULL;
+                lua_CFunction open = library ? (lua_CFunction)dlsym(library, "luaopen_module")
+                                             : NULL;
 
                 if (!open) {
                         fprintf(stderr, "stress: %s\n", dlerror());
@@ -96,7 +97,10 @@ static int in_cpcall(lua_State *L)
 {
         double *value = lua_touserdata(L, 1);
 
-        *value += stress_run(L, "local a, b = ... local t = {} for i = 1, 200 do t[i] = a * i end return t[200] + b", *value, 1);
+        *value += stress_run(L,
+                             "local a, b = ... local t = {} for i = 1, 200 do t[i] = a * i end "
+                             "return t[200] + b",
+                             *value, 1);
         return luaL_error(L, "out");
 }
 

@@ -5,10 +5,17 @@
 const char *stress_module;
 
 static const struct luaL_Reg parts[] = {
-        { "vms", stress_vms },          { "threads", stress_threads },  { "handed", stress_handed },
-        { "forks", stress_forks },      { "timers", stress_timers },    { "jumps", stress_jumps },
-        { "interrupts", stress_interrupts }, { "stacks", stress_stacks }, { "resumes", stress_resumes },
-        { "library", stress_library },  { "calls", stress_calls },
+        { "vms", stress_vms },
+        { "threads", stress_threads },
+        { "handed", stress_handed },
+        { "forks", stress_forks },
+        { "timers", stress_timers },
+        { "jumps", stress_jumps },
+        { "interrupts", stress_interrupts },
+        { "stacks", stress_stacks },
+        { "resumes", stress_resumes },
+        { "library", stress_library },
+        { "calls", stress_calls },
 };
 
 double stress_run(lua_State *L, const char *text, double a, double b)

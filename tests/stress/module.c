@@ -58,7 +58,10 @@ static int object(lua_State *L)
 
 int luaopen_module(lua_State *L)
 {
-        static const luaL_Reg functions[] = { { "each", each }, { "sum", sum_of }, { "fail", fail }, { "object", object },
+        static const luaL_Reg functions[] = { { "each", each },
+                                              { "sum", sum_of },
+                                              { "fail", fail },
+                                              { "object", object },
                                               { NULL, NULL } };
 
         luaL_register(L, "stressed", functions);

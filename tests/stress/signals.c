@@ -46,17 +46,21 @@ static void set_timer(__itimer_which_t which, int us, int again)
         setitimer(which, &value, NULL);
 }
 
-static const char *const work =
-        "local n, seed = ...\n"
-        "local x, t = seed, {}\n"
-        "for i = 1, n do x = (x * 5 + i) % 65521 t[i % 64 + 1] = { x } if i % 50 == 0 then x = x + #tostring(x) end end\n"
-        "return x\n";
+static const char *const work = "local n, seed = ...\n"
+                                "local x, t = seed, {}\n"
+                                "for i = 1, n do x = (x * 5 + i) % 65521 t[i % 64 + 1] = { x } if "
+                                "i % 50 == 0 then x = x + #tostring(x) end end\n"
+                                "return x\n";
 
 int stress_timers(lua_State *L)
 {
-        static const struct { int sig, which; } timers[] = { { SIGALRM, ITIMER_REAL }, { SIGPROF, ITIMER_PROF },
-                                                              { SIGVTALRM, ITIMER_VIRTUAL } };
-        stack_t mine = { .ss_sp = own_stack, .ss_size = sizeof(own_stack) }, none = { .ss_flags = SS_DISABLE };
+        static const struct {
+                int sig, which;
+        } timers[] = { { SIGALRM, ITIMER_REAL },
+                       { SIGPROF, ITIMER_PROF },
+                       { SIGVTALRM, ITIMER_VIRTUAL } };
+        stack_t mine = { .ss_sp = own_stack, .ss_size = sizeof(own_stack) },
+                none = { .ss_flags = SS_DISABLE };
         int seed = (int)lua_tointeger(L, 1), all = 0;
         double sum = 0;
 
@@ -143,12 +147,12 @@ static int arm(lua_State *L)
 /* As LuaJIT's own program stops a script: the handler sets a hook that throws. */
 int stress_interrupts(lua_State *L)
 {
-        static const char *const text =
-                "local number, seed = ...\n"
-                "local function loop() local x = 0 arm(number) while true do x = x + #tostring(x) end end\n"
-                "jit.off(loop)\n"
-                "local ok, why = pcall(loop)\n"
-                "return #why:match('interrupted') + seed\n";
+        static const char *const text = "local number, seed = ...\n"
+                                        "local function loop() local x = 0 arm(number) while true "
+                                        "do x = x + #tostring(x) end end\n"
+                                        "jit.off(loop)\n"
+                                        "local ok, why = pcall(loop)\n"
+                                        "return #why:match('interrupted') + seed\n";
         double sum = 0;
 
         interrupted = host_new();
@@ -203,7 +207,8 @@ static void run_on_stack(int number)
 
 int stress_stacks(lua_State *L)
 {
-        char *memory = mmap(NULL, STACKS * STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        char *memory = mmap(NULL, STACKS * STACK_SIZE, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         double sum = 0;
 
         if (memory == MAP_FAILED)

@@ -14,9 +14,11 @@ static const char *const vm_text =
         "local a, b = ...\n"
         "local x, t = 0, {}\n"
         "for i = 1, 3000 do x = (x * 7 + i * a + b) % 65521 t[i % 50] = { x } end\n"
-        "local f = coroutine.wrap(function() for i = 1, 30 do coroutine.yield(i * a) end return 0 end)\n"
+        "local f = coroutine.wrap(function() for i = 1, 30 do coroutine.yield(i * a) end return 0 "
+        "end)\n"
         "for i = 1, 30 do x = x + f() end\n"
-        "newproxy(true) getmetatable(newproxy(true)).__gc = function() local y = {} for i = 1, 100 do y[i] = {} end end\n"
+        "newproxy(true) getmetatable(newproxy(true)).__gc = function() local y = {} for i = 1, 100 "
+        "do y[i] = {} end end\n"
         "return x + #tostring(pcall(error, t))\n";
 
 struct job {
@@ -139,10 +141,13 @@ int stress_handed(lua_State *L)
         lua_State *vm = host_new();
         pthread_t threads[THREADS];
 
-        handed = (struct handed){ .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .left = 400 };
+        handed = (struct handed){ .lock = PTHREAD_MUTEX_INITIALIZER,
+                                  .changed = PTHREAD_COND_INITIALIZER,
+                                  .left = 400 };
         for (int i = 0; i < THREADS; i++) {
                 handed.co[i] = lua_newthread(vm);
-                host_check(handed.co[i], luaL_loadbuffer(handed.co[i], text, __builtin_strlen(text), "=handed"));
+                host_check(handed.co[i],
+                           luaL_loadbuffer(handed.co[i], text, __builtin_strlen(text), "=handed"));
         }
         for (int i = 0; i < THREADS; i++)
                 if (pthread_create(&threads[i], NULL, take_turns, (void *)(intptr_t)i))
@@ -169,7 +174,8 @@ int stress_forks(lua_State *L)
                         exit(1);
                 sum = sum * 256 + status / 256;
         }
-        if (posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ) || waitpid(pid, &status, 0) != pid)
+        if (posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ) ||
+            waitpid(pid, &status, 0) != pid)
                 exit(1);
         lua_pushinteger(L, sum + status);
         return 1;

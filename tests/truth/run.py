@@ -25,7 +25,7 @@ INCOMPLETE = 1.0                # percent of the stacks
 LUAJITS = ["debian", "shared"]
 MODES = {"jit": [], "joff": ["-joff"]}
 COMPILED_ONLY = {"jlines"}
-QUICK = {"split", "twoloops", "coroutines", "zones", "builtins", "cfunctions"}
+QUICK = {"split", "twoloops", "coroutines", "zones", "builtins", "cfunctions", "fficalls"}
 HOOK = {"split", "twoloops", "coroutines", "zones", "recursion", "pcalls"}
 
 suite = s.Suite("truth")

@@ -54,20 +54,29 @@ static void copy_tables(struct shift *s)
                 const struct ls_function *f = &p->functions[i];
                 int named = f->kind != LS_FUNC_LUA && f->kind != LS_FUNC_C;
                 struct ls_function_def def = {
-                        .kind = f->kind, .flags = f->flags, .source = s->source[f->source], .hash = f->hash,
-                        .first_line = f->first_line, .last_line = f->last_line, .offset = f->offset,
+                        .kind = f->kind,
+                        .flags = f->flags,
+                        .source = s->source[f->source],
+                        .hash = f->hash,
+                        .first_line = f->first_line,
+                        .last_line = f->last_line,
+                        .offset = f->offset,
                         .identity_name = named ? string(s, f->name) : 0,
                 };
                 s->function[i] = ls_trace_function(s->w, &def);
                 if (f->name.len && !named)
-                        ls_trace_name(s->w, s->function[i], (enum ls_name_rank)f->name_rank, string(s, f->name));
+                        ls_trace_name(s->w, s->function[i], (enum ls_name_rank)f->name_rank,
+                                      string(s, f->name));
         }
         for (uint32_t i = 1; i < p->n_locations; i++)
-                s->location[i] = ls_trace_location(s->w, s->function[p->locations[i].function], p->locations[i].line);
+                s->location[i] = ls_trace_location(s->w, s->function[p->locations[i].function],
+                                                   p->locations[i].line);
         for (uint32_t i = 1; i < p->n_stacks; i++)
-                s->stack[i] = ls_trace_stack(s->w, s->stack[p->stacks[i].parent], s->location[p->stacks[i].location]);
+                s->stack[i] = ls_trace_stack(s->w, s->stack[p->stacks[i].parent],
+                                             s->location[p->stacks[i].location]);
         for (uint32_t i = 1; i < p->n_zones; i++)
-                s->zone[i] = ls_trace_zone(s->w, s->zone[p->zones[i].parent], string(s, p->zones[i].name));
+                s->zone[i] = ls_trace_zone(s->w, s->zone[p->zones[i].parent],
+                                           string(s, p->zones[i].name));
         process = ls_trace_process(s->w, 1, 0);
         s->thread = ls_trace_thread(s->w, process, 1, 0);
         s->vm = ls_trace_vm(s->w, process, 1, 0);
@@ -107,10 +116,15 @@ static int write_shifted(void *ctx, const struct ls_sample_block *b)
 
         for (uint32_t i = 0; i < b->n; i++) {
                 struct ls_sample_row row = {
-                        .event = b->event[i], .vmstate = s->state_to[b->vmstate[i]],
-                        .flags = b->flags[i] & (uint8_t)~LS_SAMPLE_CONT, .thread = s->thread, .vm = s->vm,
-                        .zone = s->zone[s->zone_to[b->zone[i]]], .stack = s->stack[s->stack_to[b->stack[i]]],
-                        .time_ns = b->time_ns[i], .weight = b->weight[i],
+                        .event = b->event[i],
+                        .vmstate = s->state_to[b->vmstate[i]],
+                        .flags = b->flags[i] & (uint8_t)~LS_SAMPLE_CONT,
+                        .thread = s->thread,
+                        .vm = s->vm,
+                        .zone = s->zone[s->zone_to[b->zone[i]]],
+                        .stack = s->stack[s->stack_to[b->stack[i]]],
+                        .time_ns = b->time_ns[i],
+                        .weight = b->weight[i],
                 };
                 ls_trace_sample(s->w, &row);
         }

@@ -50,10 +50,30 @@ static int calls(lua_State *L)
         return 2;
 }
 
+/* The same for the FFI. */
+double truthc_one(double ms);
+double truthc_two(double ms);
+__attribute__((visibility("default"))) double truthc_one(double ms)
+{
+        uint64_t start = now();
+
+        spin(start + (uint64_t)(ms * 1e6));
+        return (double)(now() - start);
+}
+__attribute__((visibility("default"))) double truthc_two(double ms)
+{
+        uint64_t start = now();
+
+        spin(start + (uint64_t)(ms * 1e6));
+        return (double)(now() - start);
+}
+
 int luaopen_truthc(lua_State *L);
 __attribute__((visibility("default"))) int luaopen_truthc(lua_State *L)
 {
-        static const luaL_Reg functions[] = { { "busy", busy }, { "calls", calls }, { NULL, NULL } };
+        static const luaL_Reg functions[] = { { "busy", busy },
+                                              { "calls", calls },
+                                              { NULL, NULL } };
 
         lua_newtable(L);
         luaL_register(L, NULL, functions);

@@ -16,8 +16,10 @@ struct jit_part { uint16_t function, depth; uint32_t line; };
 
 /* The record, to be freed, and its size. head says what the trace is; functions and parts are of
  * the counts given. */
-static inline struct ls_rec_jittrace *jit_record(struct ls_rec_jittrace head, const uint32_t *functions, uint32_t nfunctions,
-                                                 const struct jit_part *parts, uint32_t n, uint32_t *ret_size)
+static inline struct ls_rec_jittrace *jit_record(struct ls_rec_jittrace head,
+                                                 const uint32_t *functions, uint32_t nfunctions,
+                                                 const struct jit_part *parts, uint32_t n,
+                                                 uint32_t *ret_size)
 {
         uint32_t function_bytes = (nfunctions * 4 + 7) & ~7u;
         struct ls_rec_jittrace *rec;
@@ -30,7 +32,8 @@ static inline struct ls_rec_jittrace *jit_record(struct ls_rec_jittrace head, co
         head.nevents = head.nsnapshots = n;
         head.nir = n * JIT_PART_REFS + 1;
         head.mcode_size = n * JIT_PART_BYTES;
-        *ret_size = (uint32_t)sizeof(head) + function_bytes + n * 32 + head.nir * 8 + head.mcode_size;
+        *ret_size = (uint32_t)sizeof(head) + function_bytes + n * 32 + head.nir * 8 +
+                    head.mcode_size;
         rec = calloc(1, *ret_size);
         if (!rec)
                 abort();
@@ -42,10 +45,16 @@ static inline struct ls_rec_jittrace *jit_record(struct ls_rec_jittrace head, co
         for (uint32_t i = 0; i < n; i++) {
                 uint16_t ref = (uint16_t)(1 + i * JIT_PART_REFS);
 
-                events[i] = (struct ls_jit_event){ .ref = ref, .function = parts[i].function, .depth = parts[i].depth,
-                                                   .pos = i + 1, .line = parts[i].line };
-                snapshots[i] = (struct ls_jit_snapshot){ .ref = ref, .mcofs = (uint16_t)(i * JIT_PART_BYTES),
-                                                         .function = parts[i].function, .nframes = parts[i].depth, .pos = i + 1,
+                events[i] = (struct ls_jit_event){ .ref = ref,
+                                                   .function = parts[i].function,
+                                                   .depth = parts[i].depth,
+                                                   .pos = i + 1,
+                                                   .line = parts[i].line };
+                snapshots[i] = (struct ls_jit_snapshot){ .ref = ref,
+                                                         .mcofs = (uint16_t)(i * JIT_PART_BYTES),
+                                                         .function = parts[i].function,
+                                                         .nframes = parts[i].depth,
+                                                         .pos = i + 1,
                                                          .line = parts[i].line };
         }
         memset(ir + head.nir, 0x90, head.mcode_size);

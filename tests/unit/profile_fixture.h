@@ -31,7 +31,8 @@ static inline uint32_t fixture_random(struct fixture *f, uint32_t below)
 
 /* Functions 1..n_functions "f1".., each with 2 lines; stacks 1..n_stacks with random callers:
  * recursion of all kinds comes with few functions. */
-static inline void fixture_make(struct fixture *f, uint32_t n_functions, uint32_t n_stacks, uint64_t seed)
+static inline void fixture_make(struct fixture *f, uint32_t n_functions, uint32_t n_stacks,
+                                uint64_t seed)
 {
         static char names[64][8];
         struct ls_profile *p = &f->p;
@@ -42,7 +43,8 @@ static inline void fixture_make(struct fixture *f, uint32_t n_functions, uint32_
         p->sources = ROWS(2, struct ls_source);
         p->n_sources = 2;
         for (int i = 0; i < 2; i++)
-                p->sources[i] = (struct ls_source){ .name = fixture_str(i ? "@dir/app.lua" : ""), .path = fixture_str(""),
+                p->sources[i] = (struct ls_source){ .name = fixture_str(i ? "@dir/app.lua" : ""),
+                                                    .path = fixture_str(""),
                                                     .text = fixture_str("") };
         p->mappings = ROWS(1, struct ls_mapping);
         p->mappings[0].path = p->mappings[0].build_id = fixture_str("");
@@ -55,8 +57,11 @@ static inline void fixture_make(struct fixture *f, uint32_t n_functions, uint32_
         p->functions[0].name = fixture_str("");
         for (uint32_t i = 1; i <= n_functions; i++) {
                 snprintf(names[i], sizeof(names[i]), "f%u", i);
-                p->functions[i] = (struct ls_function){ .kind = LS_FUNC_LUA, .source = 1, .first_line = i * 10,
-                                                        .last_line = i * 10 + 5, .name = fixture_str(names[i]) };
+                p->functions[i] = (struct ls_function){ .kind = LS_FUNC_LUA,
+                                                        .source = 1,
+                                                        .first_line = i * 10,
+                                                        .last_line = i * 10 + 5,
+                                                        .name = fixture_str(names[i]) };
         }
         p->n_locations = 2 * n_functions + 1;
         p->locations = ROWS(p->n_locations, struct ls_location);
@@ -66,8 +71,10 @@ static inline void fixture_make(struct fixture *f, uint32_t n_functions, uint32_
         p->stacks = ROWS(p->n_stacks + 1, struct ls_stack);
         f->self = ROWS(p->n_stacks + 1, uint64_t);
         for (uint32_t i = 1; i <= n_stacks; i++) {
-                uint32_t parent = i < 3 ? 0 : fixture_random(f, 4) ? i - 1 - fixture_random(f, i - 1 < 6 ? i - 1 : 6)
-                                                                   : fixture_random(f, i);
+                uint32_t parent = i < 3 ? 0
+                                  : fixture_random(f, 4)
+                                          ? i - 1 - fixture_random(f, i - 1 < 6 ? i - 1 : 6)
+                                          : fixture_random(f, i);
 
                 p->stacks[i] = (struct ls_stack){ parent, 1 + fixture_random(f, p->n_locations - 1),
                                                   p->stacks[parent].depth + 1 };

@@ -27,7 +27,8 @@ static inline void *fake_reserve(struct ls_ring *ring, unsigned kind, size_t bod
 
                 if (head - tail + n > ring->size)
                         return NULL;
-                atomic_store(&rec->state, LS_RING_STATE(head, n < size ? LS_RING_DONE : LS_RING_OPEN));
+                atomic_store(&rec->state,
+                             LS_RING_STATE(head, n < size ? LS_RING_DONE : LS_RING_OPEN));
                 rec->size_kind = LS_RING_SIZE_KIND(n, n < size ? (unsigned)LS_REC_PAD : kind);
                 if (n < size) {
                         atomic_store(&ring->head, head + n);
@@ -47,8 +48,8 @@ static inline void fake_commit(struct ls_ring *ring, void *body)
 }
 
 /* A whole record: fixed part and what follows it. Returns 0, or -1 when the ring is full. */
-static inline int fake_put(struct ls_ring *ring, unsigned kind, const void *fixed, size_t fixed_len, const void *more,
-                           size_t more_len)
+static inline int fake_put(struct ls_ring *ring, unsigned kind, const void *fixed, size_t fixed_len,
+                           const void *more, size_t more_len)
 {
         char *body = fake_reserve(ring, kind, fixed_len + more_len);
 
@@ -61,31 +62,42 @@ static inline int fake_put(struct ls_ring *ring, unsigned kind, const void *fixe
         return 0;
 }
 
-static inline int fake_source(struct ls_ring *ring, uint32_t id, const char *name, uint32_t text_len)
+static inline int fake_source(struct ls_ring *ring, uint32_t id, const char *name,
+                              uint32_t text_len)
 {
-        struct ls_rec_source s = { .source_id = id, .name_len = (uint32_t)strlen(name), .text_hash = id * 77u,
+        struct ls_rec_source s = { .source_id = id,
+                                   .name_len = (uint32_t)strlen(name),
+                                   .text_hash = id * 77u,
                                    .text_len = text_len };
 
         return fake_put(ring, LS_REC_SOURCE, &s, sizeof(s), name, strlen(name));
 }
 
-static inline int fake_function(struct ls_ring *ring, uint32_t id, uint32_t source, uint32_t first, uint32_t last)
+static inline int fake_function(struct ls_ring *ring, uint32_t id, uint32_t source, uint32_t first,
+                                uint32_t last)
 {
-        struct ls_rec_function f = { .func_id = id, .kind = LS_FUNC_LUA, .source_id = source, .first_line = first,
-                                     .last_line = last, .hash = 1000 + id };
+        struct ls_rec_function f = { .func_id = id,
+                                     .kind = LS_FUNC_LUA,
+                                     .source_id = source,
+                                     .first_line = first,
+                                     .last_line = last,
+                                     .hash = 1000 + id };
 
         return fake_put(ring, LS_REC_FUNCTION, &f, sizeof(f), NULL, 0);
 }
 
 static inline int fake_name(struct ls_ring *ring, uint32_t id, unsigned rank, const char *name)
 {
-        struct ls_rec_name n = { .func_id = id, .rank = (uint16_t)rank, .name_len = (uint16_t)strlen(name) };
+        struct ls_rec_name n = { .func_id = id,
+                                 .rank = (uint16_t)rank,
+                                 .name_len = (uint16_t)strlen(name) };
 
         return fake_put(ring, LS_REC_NAME, &n, sizeof(n), name, strlen(name));
 }
 
 /* One tick in the interpreter unless rec says otherwise. */
-static inline int fake_sample(struct ls_ring *ring, struct ls_rec_sample rec, const struct ls_frame *frames)
+static inline int fake_sample(struct ls_ring *ring, struct ls_rec_sample rec,
+                              const struct ls_frame *frames)
 {
         uint32_t sum = 0;
 
@@ -94,7 +106,8 @@ static inline int fake_sample(struct ls_ring *ring, struct ls_rec_sample rec, co
         if (!sum)
                 rec.weight[LS_VMSTATE_INTERPRETED] = 1;
         rec.event = LS_EVENT_CPU;
-        return fake_put(ring, LS_REC_SAMPLE, &rec, sizeof(rec), frames, rec.nframes * sizeof(*frames));
+        return fake_put(ring, LS_REC_SAMPLE, &rec, sizeof(rec), frames,
+                        rec.nframes * sizeof(*frames));
 }
 
 static __attribute__((unused)) uint32_t fake_events;    /* of the next memory: LS_RECORD_* */
@@ -102,7 +115,9 @@ static __attribute__((unused)) uint32_t fake_events;    /* of the next memory: L
 /* A memory as `record` makes it. */
 static inline void fake_memory(struct ls_memory *m, uint32_t ring_size)
 {
-        struct ls_record_options o = { .interval_ns = 1000000, .ring_size = ring_size, .events = fake_events };
+        struct ls_record_options o = { .interval_ns = 1000000,
+                                       .ring_size = ring_size,
+                                       .events = fake_events };
         int err = ls_memory_init(m, &o);
 
         assert(err == 0);

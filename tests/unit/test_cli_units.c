@@ -46,10 +46,12 @@ static void durations(void **state)
 
 static void sizes(void **state)
 {
-        static const struct { const char *text; int r; uint64_t bytes; } rows[] = {
-                { "64K", 0, 65536 }, { "64k", 0, 65536 }, { "2M", 0, 2 << 20 }, { "1G", 0, 1 << 30 },
-                { "1GiB", 0, 1 << 30 }, { "1.5K", 0, 1536 }, { "4096", 0, 4096 }, { "12B", 0, 12 },
-                { "1T", -EINVAL, 0 }, { "-1", -EINVAL, 0 }, { "", -EINVAL, 0 }, { "99999999999G", -ERANGE, 0 },
+        static const struct { const char *text; int r; uint64_t bytes;
+        } rows[] = {
+                { "64K", 0, 65536 },  { "64k", 0, 65536 },    { "2M", 0, 2 << 20 },
+                { "1G", 0, 1 << 30 }, { "1GiB", 0, 1 << 30 }, { "1.5K", 0, 1536 },
+                { "4096", 0, 4096 },  { "12B", 0, 12 },       { "1T", -EINVAL, 0 },
+                { "-1", -EINVAL, 0 }, { "", -EINVAL, 0 },     { "99999999999G", -ERANGE, 0 },
         };
 
         (void)state;
@@ -64,10 +66,19 @@ static void sizes(void **state)
 static void suggestions(void **state)
 {
         static const char *const words[] = { "record", "report", "dump", "info", "doctor", NULL };
-        static const struct { const char *typed, *near; } rows[] = {
-                { "reprot", "report" }, { "recrod", "record" }, { "dmup", "dump" }, { "repo", "report" },
-                { "doctro", "doctor" }, { "inof", "info" }, { "stat", NULL }, { "", NULL }, { "x", NULL },
-                { "a very long word that no command has, longer than any that is compared at all", NULL },
+        static const struct { const char *typed, *near;
+        } rows[] = {
+                { "reprot", "report" },
+                { "recrod", "record" },
+                { "dmup", "dump" },
+                { "repo", "report" },
+                { "doctro", "doctor" },
+                { "inof", "info" },
+                { "stat", NULL },
+                { "", NULL },
+                { "x", NULL },
+                { "a very long word that no command has, longer than any that is compared at all",
+                  NULL },
         };
 
         (void)state;

@@ -29,9 +29,12 @@ static const char *asked(const char *memory, const char *stalls)
 static void test_pressure(void **state)
 {
         static const char much[] = "MemTotal: 1000000 kB\nMemFree: 10 kB\nMemAvailable: 60000 kB\n";
-        static const char little[] = "MemTotal: 1000000 kB\nMemFree: 10 kB\nMemAvailable: 49000 kB\n";
-        static const char calm[] = "some avg10=9.90 avg60=50.00 avg300=0.00 total=1\nfull avg10=9.00\n";
-        static const char stalled[] = "some avg10=10.10 avg60=0.00 avg300=0.00 total=1\nfull avg10=9.00\n";
+        static const char little[] =
+                "MemTotal: 1000000 kB\nMemFree: 10 kB\nMemAvailable: 49000 kB\n";
+        static const char calm[] =
+                "some avg10=9.90 avg60=50.00 avg300=0.00 total=1\nfull avg10=9.00\n";
+        static const char stalled[] =
+                "some avg10=10.10 avg60=0.00 avg300=0.00 total=1\nfull avg10=9.00\n";
 
         (void)state;
         assert_null(asked(much, calm));

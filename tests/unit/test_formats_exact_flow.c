@@ -51,7 +51,8 @@ static struct ls_exact_trace *append_trace(uint32_t id)
 {
         enum { EVENTS = 3, SNAPS = 6 };
         static const uint32_t before[SNAPS] = { 0, 1, 2, 0, 1, 2 };
-        struct ls_exact_trace *trace = append(LS_EXACT_TRACE, sizeof *trace + 8 * EVENTS + 4 * SNAPS);
+        struct ls_exact_trace *trace =
+                append(LS_EXACT_TRACE, sizeof *trace + 8 * EVENTS + 4 * SNAPS);
         struct ls_exact_event *events = (void *)(trace + 1);
 
         trace->id = id;
@@ -87,7 +88,8 @@ static int setup(void **state)
         fd = memfd_create("counts", MFD_CLOEXEC);
         if (fd < 0 || ftruncate(fd, (off_t)LS_EXACT_SIZE))
                 return -1;
-        memory = mmap(NULL, LS_EXACT_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        memory = mmap(NULL, LS_EXACT_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
+                      0);
         if (memory == MAP_FAILED)
                 return -1;
         head = (struct ls_exact_head *)memory;
@@ -259,6 +261,35 @@ static void calls_have_callers(void **state)
         ls_flow_free(&flow);
 }
 
+static void append_node(uint32_t id, uint32_t parent, uint32_t proto)
+{
+        struct ls_exact_node *node = append(LS_EXACT_NODE, sizeof *node);
+
+        node->id = id;
+        node->parent = parent;
+        node->proto = proto;
+}
+
+static void timed_calls_have_a_path(void **state)
+{
+        struct ls_flow flow;
+
+        (void)state;
+        append_proto(1);
+        append_node(1, 0, 1);
+        append_node(2, 1, 1);
+        append_node(2, 1, 1);           /* it is there, */
+        append_node(3, 3, 1);           /* its own parent, */
+        append_node(5, 4, 1);           /* a parent that is not there, */
+        append_node(6, 1, 7);           /* no such function, */
+        append_node(UINT32_MAX, 1, 1);  /* more than there can be */
+        assert_int_equal(ls_flow_read(fd, &flow), 0);
+        assert_int_equal(flow.nnodes, 3);
+        assert_int_equal(flow.nodes[2]->parent, 1);
+        assert_int_equal(flow.damaged, 5);
+        ls_flow_free(&flow);
+}
+
 static void what_cannot_be_is_left_out(void **state)
 {
         struct ls_exact_trace *trace;
@@ -308,6 +339,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(an_exit_goes_on_in_a_side_trace, setup, teardown),
                 cmocka_unit_test_setup_teardown(what_was_gone_is_kept, setup, teardown),
                 cmocka_unit_test_setup_teardown(calls_have_callers, setup, teardown),
+                cmocka_unit_test_setup_teardown(timed_calls_have_a_path, setup, teardown),
                 cmocka_unit_test_setup_teardown(what_cannot_be_is_left_out, setup, teardown),
                 cmocka_unit_test_setup_teardown(no_log_is_refused, setup, teardown),
         };

@@ -82,8 +82,13 @@ static void root_first(void **state)
 
                 fixture_make(&f, 1 + seed % 5, 5 + (uint32_t)seed * 7, seed);
                 labels = labels_by_function(&f);
-                assert_int_equal(ls_calltree_new(&(struct ls_calltree_request){
-                        .profile = &f.p, .self = f.self, .label_of_location = labels, .want_nodes_of_stacks = 1 }, &t), 0);
+                assert_int_equal(
+                        ls_calltree_new(&(struct ls_calltree_request){ .profile = &f.p,
+                                                                       .self = f.self,
+                                                                       .label_of_location = labels,
+                                                                       .want_nodes_of_stacks = 1 },
+                                        &t),
+                        0);
                 assert_int_equal(t->nodes[0].total, sum(f.self, f.p.n_stacks));
                 for (uint32_t i = 1; i < t->n; i++) {
                         const struct ls_calltree_node *node = &t->nodes[i];
@@ -100,7 +105,8 @@ static void root_first(void **state)
                 assert_int_equal(all, t->nodes[0].total);
                 for (uint32_t i = 1; i < f.p.n_stacks; i++)
                         if (f.self[i])
-                                assert_int_equal(t->nodes[t->node_of_stack[i]].depth, f.p.stacks[i].depth);
+                                assert_int_equal(t->nodes[t->node_of_stack[i]].depth,
+                                                 f.p.stacks[i].depth);
                 ls_calltree_free(t);
                 free(labels);
                 fixture_free(&f);
@@ -120,8 +126,12 @@ static void inverse(void **state)
         self = ROWS(f.p.n_functions, uint64_t);
         for (uint32_t i = 1; i < f.p.n_stacks; i++)
                 self[f.p.locations[f.p.stacks[i].location].function] += f.self[i];
-        assert_int_equal(ls_calltree_new(&(struct ls_calltree_request){
-                .profile = &f.p, .self = f.self, .label_of_location = labels, .inverse = 1 }, &t), 0);
+        assert_int_equal(ls_calltree_new(&(struct ls_calltree_request){ .profile = &f.p,
+                                                                        .self = f.self,
+                                                                        .label_of_location = labels,
+                                                                        .inverse = 1 },
+                                         &t),
+                         0);
         for (uint32_t c = 0; c < t->nodes[0].n_children; c++) {
                 const struct ls_calltree_node *node = &t->nodes[t->nodes[0].first_child + c];
 

@@ -38,11 +38,20 @@ static char *export(const struct ls_exporter *exporter, struct fixture *f)
         for (uint32_t i = 1; i < f->p.n_stacks; i++)
                 if (f->self[i])
                         cells[n++] = (struct ls_export_cell){ .ticks = f->self[i], .stack = i };
-        assert_int_equal(exporter->write(out, &(struct ls_export){
-                .profile = &f->p, .labels = labels, .cells = cells, .n_cells = n,
-                .events = { { "cpu", 0, "ns", cells, n } }, .n_events = 1, .frame_of_location = frames,
-                .frame_text = frame_text, .ctx = labels, .n_frames = f->p.n_functions, .interval_ns = 1000000,
-                .event = "cpu" }), 0);
+        assert_int_equal(exporter->write(out, &(struct ls_export){ .profile = &f->p,
+                                                                   .labels = labels,
+                                                                   .cells = cells,
+                                                                   .n_cells = n,
+                                                                   .events = { { "cpu", 0, "ns",
+                                                                                 cells, n } },
+                                                                   .n_events = 1,
+                                                                   .frame_of_location = frames,
+                                                                   .frame_text = frame_text,
+                                                                   .ctx = labels,
+                                                                   .n_frames = f->p.n_functions,
+                                                                   .interval_ns = 1000000,
+                                                                   .event = "cpu" }),
+                         0);
         fclose(out);
         ls_labels_free(labels);
         free(frames);
@@ -141,7 +150,8 @@ static void callgrind_names(void **state)
         f.p.functions[1].name = fixture_str("  ");
         text = export(&ls_export_callgrind, &f);
         for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-                const char *after = strstr(line, "=(") && strchr("cf", line[0]) ? strchr(line, ')') : NULL;
+                const char *after = strstr(line, "=(") && strchr("cf", line[0]) ? strchr(line, ')')
+                                                                                : NULL;
 
                 if (!after || !after[1])
                         continue;
@@ -167,7 +177,8 @@ static void collapsed(void **state)
                         all += f.self[i];
                 text = export(&ls_export_collapsed, &f);
                 assert_null(strstr(text, "a;b"));
-                for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+                for (char *line = strtok_r(text, "\n", &save); line;
+                     line = strtok_r(NULL, "\n", &save)) {
                         char *space = strrchr(line, ' ');
 
                         assert_non_null(space);
@@ -185,10 +196,12 @@ static void collapsed(void **state)
 /* The bytes of the examples in the description of the encoding. */
 static void protobuf(void **state)
 {
-        static const uint8_t want[] = { 0x08, 0x96, 0x01, 0x12, 0x07, 't', 'e', 's', 't', 'i', 'n', 'g',
-                                        0x1a, 0x03, 0x08, 0x96, 0x01, 0x22, 0x06, 0x03, 0x8e, 0x02, 0x9e, 0xa7, 0x05,
-                                        0x29, 8, 7, 6, 5, 4, 3, 2, 1, 0x80, 0x01, 0x01,
-                                        0x30, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x3a, 0x00 };
+        static const uint8_t want[] = {
+                0x08, 0x96, 0x01, 0x12, 0x07, 't',  'e',  's',  't',  'i',  'n',  'g',  0x1a,
+                0x03, 0x08, 0x96, 0x01, 0x22, 0x06, 0x03, 0x8e, 0x02, 0x9e, 0xa7, 0x05, 0x29,
+                8,    7,    6,    5,    4,    3,    2,    1,    0x80, 0x01, 0x01, 0x30, 0xff,
+                0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x3a, 0x00
+        };
         struct ls_buf b = { 0 }, inner = { 0 };
 
         (void)state;
@@ -290,9 +303,18 @@ static void pprof_full(void **state)
                 skip();
         fixture_make(&f, 3, 20, 1);
         assert_int_equal(ls_labels_new(&f.p, 0, &labels), 0);
-        assert_int_equal(ls_export_pprof.write(out, &(struct ls_export){ .profile = &f.p, .labels = labels, .cells = &cell,
-                .n_cells = 1, .events = { { "cpu", 0, "ns", &cell, 1 } }, .n_events = 1, .interval_ns = 1, .event = "cpu",
-                .dim_text = no_text }), 0);
+        assert_int_equal(ls_export_pprof.write(out,
+                                               &(struct ls_export){
+                                                       .profile = &f.p,
+                                                       .labels = labels,
+                                                       .cells = &cell,
+                                                       .n_cells = 1,
+                                                       .events = { { "cpu", 0, "ns", &cell, 1 } },
+                                                       .n_events = 1,
+                                                       .interval_ns = 1,
+                                                       .event = "cpu",
+                                                       .dim_text = no_text }),
+                         0);
         assert_int_equal(fflush(out), EOF);
         assert_int_equal(errno, ENOSPC);
         fclose(out);

@@ -25,10 +25,18 @@ static int give(const struct ls_export *in, unsigned columns, ls_export_rows_fn 
         for (uint32_t i = 0; i < s->n; i++) {
                 const uint32_t zero = 0;
                 const uint8_t none = 0, wanted = 1;
-                struct ls_sample_block b = { .n = 1, .stack = &s->rows[i].stack, .weight = &s->rows[i].weight,
-                                             .time_ns = &s->rows[i].time_ns, .vmstate = &none, .flags = &none,
-                                             .event = &none, .zone = &zero, .thread = &s->rows[i].thread, .vm = &zero,
-                                             .coroutine = &zero, .label = &zero };
+                struct ls_sample_block b = { .n = 1,
+                                             .stack = &s->rows[i].stack,
+                                             .weight = &s->rows[i].weight,
+                                             .time_ns = &s->rows[i].time_ns,
+                                             .vmstate = &none,
+                                             .flags = &none,
+                                             .event = &none,
+                                             .zone = &zero,
+                                             .thread = &s->rows[i].thread,
+                                             .vm = &zero,
+                                             .coroutine = &zero,
+                                             .label = &zero };
                 int r = fn(ctx, &b, &wanted);
 
                 if (r)
@@ -57,7 +65,8 @@ static int keep(void *ctx, const struct ls_timeline_sample *s)
 
 /* A timeline of rows of two threads over three stacks: 1 = f1, 2 = f1 f2, 3 = f2. To be freed with
  * fixture and labels. */
-static struct ls_timeline *timeline(struct fixture *f, struct ls_export *in, struct ls_labels **labels, struct rows *rows)
+static struct ls_timeline *timeline(struct fixture *f, struct ls_export *in,
+                                    struct ls_labels **labels, struct rows *rows)
 {
         static struct ls_thread threads[3];
         static uint32_t frames[16];
@@ -72,8 +81,14 @@ static struct ls_timeline *timeline(struct fixture *f, struct ls_export *in, str
         assert_int_equal(ls_labels_new(&f->p, 0, labels), 0);
         for (uint32_t i = 0; i < f->p.n_locations; i++)
                 frames[i] = f->p.locations[i].function;
-        *in = (struct ls_export){ .profile = &f->p, .labels = *labels, .frame_of_location = frames, .frame_text = frame_text,
-                                  .ctx = *labels, .n_frames = f->p.n_functions, .interval_ns = MS, .rows = give,
+        *in = (struct ls_export){ .profile = &f->p,
+                                  .labels = *labels,
+                                  .frame_of_location = frames,
+                                  .frame_text = frame_text,
+                                  .ctx = *labels,
+                                  .n_frames = f->p.n_functions,
+                                  .interval_ns = MS,
+                                  .rows = give,
                                   .caller_ctx = rows };
         assert_int_equal(ls_timeline_new(in, &t), 0);
         return t;
@@ -83,8 +98,10 @@ static struct ls_timeline *timeline(struct fixture *f, struct ls_export *in, str
 static void places(void **state)
 {
         static const struct row rows[] = {
-                { 1, 1, 1, 101 * MS }, { 2, 3, 1, 101 * MS }, { 1, 2, 1, 102 * MS + 300000 }, { 1, 2, 1, 103 * MS - 200000 },
-                { 1, 1, 2, 150 * MS }, { 1, 0, 3, 152 * MS }, { 2, 3, 4, 105 * MS },
+                { 1, 1, 1, 101 * MS },          { 2, 3, 1, 101 * MS },
+                { 1, 2, 1, 102 * MS + 300000 }, { 1, 2, 1, 103 * MS - 200000 },
+                { 1, 1, 2, 150 * MS },          { 1, 0, 3, 152 * MS },
+                { 2, 3, 4, 105 * MS },
         };
         struct rows all = { rows, sizeof(rows) / sizeof(rows[0]) };
         struct seen seen = { .n = 0 };
@@ -128,7 +145,10 @@ static void places(void **state)
 static void limits(void **state)
 {
         static const struct row rows[] = {
-                { 1, 1, UINT32_MAX, 5 }, { 1, 1, UINT32_MAX, UINT64_MAX }, { 1, 2, 1, 0 }, { 1, 3, 0, 7 },
+                { 1, 1, UINT32_MAX, 5 },
+                { 1, 1, UINT32_MAX, UINT64_MAX },
+                { 1, 2, 1, 0 },
+                { 1, 3, 0, 7 },
         };
         struct rows all = { rows, 4 };
         struct seen seen = { .n = 0 };
@@ -183,8 +203,12 @@ static void spool(void **state)
 
 static void json(void **state)
 {
-        static const struct { uint64_t n; const char *ms, *us; } numbers[] = {
-                { 0, "0", "0" }, { 1, "0.000001", "0.001" }, { 1500000, "1.5", "1500" }, { 1000001, "1.000001", "1000.001" },
+        static const struct { uint64_t n; const char *ms, *us;
+        } numbers[] = {
+                { 0, "0", "0" },
+                { 1, "0.000001", "0.001" },
+                { 1500000, "1.5", "1500" },
+                { 1000001, "1.000001", "1000.001" },
                 { UINT64_MAX, "18446744073709.551615", "18446744073709551.615" },
         };
         char *text = NULL, want[100];
@@ -221,7 +245,8 @@ static void json(void **state)
         putc('\0', j.out);
         fclose(j.out);
         assert_string_equal(text, "{\"a\":[],\"b\":7,"
-                                  "\"c\":\"\\\"\\\\\\\\n\\\\xff\xc3\xa9\\\\x00\",\"d\":null,\"e\":true,\"f\":-1}");
+                                  "\"c\":\"\\\"\\\\\\\\n\\\\xff\xc3\xa9\\\\x00\",\"d\":null,\"e\":"
+                                  "true,\"f\":-1}");
         free(text);
 }
 

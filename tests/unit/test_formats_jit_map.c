@@ -36,8 +36,8 @@ struct parts {                          /* of a record */
 
 static uint64_t ir(int op1, int op2, int op, int type, int reg)
 {
-        return (uint16_t)op1 | (uint64_t)(uint16_t)op2 << 16 | (uint64_t)type << 32 | (uint64_t)op << 40 |
-               (uint64_t)reg << 48;
+        return (uint16_t)op1 | (uint64_t)(uint16_t)op2 << 16 | (uint64_t)type << 32 |
+               (uint64_t)op << 40 | (uint64_t)reg << 48;
 }
 
 static size_t add(uint8_t *blob, size_t at, const void *what, size_t bytes)
@@ -52,7 +52,8 @@ static uint8_t *make_blob(const struct parts *p, size_t *ret_len)
 {
         const struct ls_rec_jittrace *h = &p->head;
         size_t len = sizeof(*h) + h->nfunctions * 4 + h->nevents * sizeof(*p->events) +
-                     h->nsnapshots * sizeof(*p->snapshots) + h->nir * 8 + h->mcode_size + 64, at = 0;
+                     h->nsnapshots * sizeof(*p->snapshots) + h->nir * 8 + h->mcode_size + 64,
+               at = 0;
         uint8_t *blob = calloc(1, len);
 
         assert_non_null(blob);
@@ -87,8 +88,8 @@ static const char *at(const struct ls_jit_map *map, uint32_t offset)
 
         text[0] = 0;
         for (unsigned k = 0; k < n && k < 8; k++)
-                len += (unsigned)snprintf(text + len, sizeof(text) - len, "%s%u:%u", k ? " " : "", f[k].function,
-                                          f[k].line);
+                len += (unsigned)snprintf(text + len, sizeof(text) - len, "%s%u:%u", k ? " " : "",
+                                          f[k].function, f[k].line);
         return text;
 }
 
@@ -121,11 +122,23 @@ static struct parts root_parts(void)
         irs[1] = ir(1, 4, SLOAD, NUM | GUARD, XMM(0));
         irs[2] = ir(0x8001, 0x7fff, MUL, NUM, XMM(0));
         irs[3] = ir(0x8002, 0x7fff, ADD, NUM, XMM(0));
-        return (struct parts){
-                .head = { .jit_id = 1, .vm_id = 1, .number = 1, .start_function = 0, .start_line = 10, .start_pos = 5,
-                          .flags = LS_JITF_MAP, .mcode = CODE_AT, .mcode_size = sizeof(root_code), .nir = 4,
-                          .nsnapshots = 2, .nevents = 4, .nfunctions = 3 },
-                .events = root_events, .snapshots = root_snapshots, .ir = irs, .code = root_code };
+        return (struct parts){ .head = { .jit_id = 1,
+                                         .vm_id = 1,
+                                         .number = 1,
+                                         .start_function = 0,
+                                         .start_line = 10,
+                                         .start_pos = 5,
+                                         .flags = LS_JITF_MAP,
+                                         .mcode = CODE_AT,
+                                         .mcode_size = sizeof(root_code),
+                                         .nir = 4,
+                                         .nsnapshots = 2,
+                                         .nevents = 4,
+                                         .nfunctions = 3 },
+                               .events = root_events,
+                               .snapshots = root_snapshots,
+                               .ir = irs,
+                               .code = root_code };
 }
 
 static void inlined_frames(void **state)
@@ -200,7 +213,9 @@ static const struct ls_jit_event side_events[] = {
         { .ref = 3, .function = 0, .depth = 0, .pos = 9, .line = 14 },
 };
 
-static const struct ls_jit_snapshot side_snapshot = { .ref = 1, .function = 1, .nframes = 1, .pos = 2, .line = 21 };
+static const struct ls_jit_snapshot side_snapshot = {
+        .ref = 1, .function = 1, .nframes = 1, .pos = 2, .line = 21
+};
 
 static struct parts side_parts(void)
 {
@@ -275,16 +290,17 @@ static void without_events(void **state)
 static void loop_copy(void **state)
 {
         static const uint8_t code[] = {
-                0x41, 0xc7, 0x86, 0x38, 0xf1, 0xff, 0xff, 1, 0, 0, 0,   /* 0 */
-                0xf2, 0x0f, 0x10, 0x42, 0x28,                           /* 11: movsd xmm0, [rdx+0x28] */
-                0xf2, 0x0f, 0x59, 0xc1,                                 /* 16: mulsd xmm0, xmm1 */
-                0xf2, 0x0f, 0x58, 0xc2,                                 /* 20: addsd xmm0, xmm2 */
-                0xf2, 0x0f, 0x59, 0xc1,                                 /* 24: mulsd xmm0, xmm1 */
-                0xf2, 0x0f, 0x58, 0xc2,                                 /* 28: addsd xmm0, xmm2 */
-                0xe9, 0xf3, 0xff, 0xff, 0xff,                           /* 32: jmp 24 */
+                0x41, 0xc7, 0x86, 0x38, 0xf1, 0xff, 0xff, 1, 0, 0, 0, /* 0 */
+                0xf2, 0x0f, 0x10, 0x42, 0x28, /* 11: movsd xmm0, [rdx+0x28] */
+                0xf2, 0x0f, 0x59, 0xc1,       /* 16: mulsd xmm0, xmm1 */
+                0xf2, 0x0f, 0x58, 0xc2,       /* 20: addsd xmm0, xmm2 */
+                0xf2, 0x0f, 0x59, 0xc1,       /* 24: mulsd xmm0, xmm1 */
+                0xf2, 0x0f, 0x58, 0xc2,       /* 28: addsd xmm0, xmm2 */
+                0xe9, 0xf3, 0xff, 0xff, 0xff, /* 32: jmp 24 */
         };
         static const struct ls_jit_event events[] = {
-                { .ref = 1, .function = 0, .pos = 5, .line = 10 }, { .ref = 2, .function = 0, .pos = 6, .line = 11 },
+                { .ref = 1, .function = 0, .pos = 5, .line = 10 },
+                { .ref = 2, .function = 0, .pos = 6, .line = 11 },
                 { .ref = 3, .function = 1, .depth = 1, .pos = 7, .line = 20 },
                 { .ref = 4, .function = 0, .pos = 8, .line = 12 },
         };
@@ -343,7 +359,8 @@ static void damaged_records(void **state)
         size_t len, cut;
         uint8_t *blob = make_blob(&p, &len);
         struct ls_rec_jittrace *h = (struct ls_rec_jittrace *)blob;
-        uint32_t *counts[] = { &h->nfunctions, &h->nevents, &h->nsnapshots, &h->nir, &h->mcode_size };
+        uint32_t *counts[] = { &h->nfunctions, &h->nevents, &h->nsnapshots, &h->nir,
+                               &h->mcode_size };
 
         (void)state;
         assert_int_equal(ls_jit_input_parse(blob, len, &in), 0);
@@ -395,7 +412,8 @@ static void random_records(void **state)
                 for (unsigned k = next(&seed) % 12; k > 0; k--)
                         blob[next(&seed) % len] = (uint8_t)next(&seed);
                 if (ls_jit_input_parse(blob, len, &in) < 0 ||
-                    ls_jit_map_new(&in, irnames, sizeof(irnames) - 1, round & 1 ? parent : NULL, &map) < 0)
+                    ls_jit_map_new(&in, irnames, sizeof(irnames) - 1, round & 1 ? parent : NULL,
+                                   &map) < 0)
                         continue;
                 made++;
                 for (uint32_t o = 0; o < 64; o++) {
@@ -434,8 +452,11 @@ static void large_records(void **state)
         for (uint32_t k = 1; k < 0x8000; k++)
                 irs[k] = ir((int)(0x8000 + k - 1), 0x7fff, LT, GUARD | NUM, NO_REG);
         for (uint32_t k = 0; k < 100000; k++)
-                events[k] = (struct ls_jit_event){ .ref = (uint16_t)(k / 4), .function = (uint16_t)(k % 3), .line = k,
-                                                   .depth = (uint16_t)k, .pos = 1 };
+                events[k] = (struct ls_jit_event){ .ref = (uint16_t)(k / 4),
+                                                   .function = (uint16_t)(k % 3),
+                                                   .line = k,
+                                                   .depth = (uint16_t)k,
+                                                   .pos = 1 };
         p.ir = irs;
         p.code = code;
         p.events = events;
@@ -467,10 +488,11 @@ static void large_records(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(inlined_frames), cmocka_unit_test(vararg_header), cmocka_unit_test(odd_events),
-                cmocka_unit_test(side_trace), cmocka_unit_test(without_events), cmocka_unit_test(loop_copy),
-                cmocka_unit_test(no_code), cmocka_unit_test(damaged_records), cmocka_unit_test(random_records),
-                cmocka_unit_test(large_records),
+                cmocka_unit_test(inlined_frames), cmocka_unit_test(vararg_header),
+                cmocka_unit_test(odd_events),     cmocka_unit_test(side_trace),
+                cmocka_unit_test(without_events), cmocka_unit_test(loop_copy),
+                cmocka_unit_test(no_code),        cmocka_unit_test(damaged_records),
+                cmocka_unit_test(random_records), cmocka_unit_test(large_records),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,13 +46,14 @@ static void visible(void **state)
  * characters. */
 static void visible_is_safe(void **state)
 {
-        static const unsigned char bytes[] = { 'a', 0x1b, 0x7f, 0x80, 0xbf, 0xc2, 0xe2, 0xed, 0xf0, 0xf4, 0xff, 0 };
+        static const unsigned char bytes[] = { 'a',  0x1b, 0x7f, 0x80, 0xbf, 0xc2,
+                                               0xe2, 0xed, 0xf0, 0xf4, 0xff, 0 };
         const unsigned n = sizeof(bytes);
 
         (void)state;
         for (unsigned i = 0; i < n * n * n * n; i++) {
-                char raw[4] = { (char)bytes[i % n], (char)bytes[i / n % n], (char)bytes[i / n / n % n],
-                                (char)bytes[i / n / n / n] };
+                char raw[4] = { (char)bytes[i % n], (char)bytes[i / n % n],
+                                (char)bytes[i / n / n % n], (char)bytes[i / n / n / n] };
                 char *got = ls_visible(raw, 4);
 
                 for (size_t at = 0, len; got[at]; at += len) {
@@ -68,7 +69,9 @@ static void visible_is_safe(void **state)
 
 static struct ls_source file(const char *name)
 {
-        return (struct ls_source){ .name = fixture_str(name), .path = fixture_str(""), .text = fixture_str("") };
+        return (struct ls_source){ .name = fixture_str(name),
+                                   .path = fixture_str(""),
+                                   .text = fixture_str("") };
 }
 
 static void sources(void **state)
@@ -128,10 +131,15 @@ static void functions(void **state)
         fn[3].name = fn[4].name = fixture_str("twin");
         fn[4].first_line = fn[5].first_line = 40;
         fn[5].name = fixture_str("twin");
-        fn[6] = (struct ls_function){ .kind = LS_FUNC_C, .mapping = 1, .offset = 0x12, .name = fixture_str("") };
+        fn[6] = (struct ls_function){
+                .kind = LS_FUNC_C, .mapping = 1, .offset = 0x12, .name = fixture_str("")
+        };
         fn[7] = (struct ls_function){ .kind = LS_FUNC_C, .offset = 0x12, .name = fixture_str("") };
-        fn[8] = (struct ls_function){ .kind = LS_FUNC_BUILTIN, .name = fixture_str("string.format") };
-        fn[9] = (struct ls_function){ .kind = LS_FUNC_C, .mapping = 1, .name = fixture_str("lpeg.match") };
+        fn[8] = (struct ls_function){ .kind = LS_FUNC_BUILTIN,
+                                      .name = fixture_str("string.format") };
+        fn[9] = (struct ls_function){ .kind = LS_FUNC_C,
+                                      .mapping = 1,
+                                      .name = fixture_str("lpeg.match") };
         assert_int_equal(ls_labels_new(&f.p, 0, &l), 0);
         assert_string_equal(l->function[1], "main chunk@app.lua");
         assert_string_equal(l->function[2], "function@app.lua:20");

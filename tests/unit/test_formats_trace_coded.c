@@ -24,7 +24,9 @@ static uint32_t coded_parent(unsigned id)
 static struct ls_sample_row coded_row(unsigned i)
 {
         unsigned defined = i < CODED_NODES ? i + 1 : CODED_NODES;
-        struct ls_sample_row row = { .event = LS_EVENT_CPU, .thread = 1 + odd(i, 3) % 3, .weight = 1, .vm = 1 };
+        struct ls_sample_row row = {
+                .event = LS_EVENT_CPU, .thread = 1 + odd(i, 3) % 3, .weight = 1, .vm = 1
+        };
 
         row.stack = odd(i, 4) % 3 ? defined : odd(i, 5) % (defined + 1);
         row.coroutine = odd(i, 6) % 50 ? odd(row.stack, 7) % 9 : odd(i, 8) % 9;
@@ -82,7 +84,8 @@ static int check_coded_dump(void *ctx, uint64_t chunk, uint64_t offset, const ch
 
 static void define_others(struct ls_trace_writer *w)
 {
-        uint32_t process = ls_trace_process(w, 1, 0), f = ls_trace_function(w, &(struct ls_function_def){ .kind = 1 });
+        uint32_t process = ls_trace_process(w, 1, 0),
+                 f = ls_trace_function(w, &(struct ls_function_def){ .kind = 1 });
 
         for (unsigned i = 1; i < 10; i++) {
                 ls_trace_thread(w, process, i, 0);

@@ -14,7 +14,8 @@ static uint32_t str(struct ls_trace_writer *w, const char *s)
 
 static uint32_t trace_of(struct ls_trace_writer *w, uint64_t number)
 {
-        return ls_trace_function(w, &(struct ls_function_def){ .kind = LS_FUNC_TRACE, .offset = number, .hash = 1 });
+        return ls_trace_function(w, &(struct ls_function_def){
+                                            .kind = LS_FUNC_TRACE, .offset = number, .hash = 1 });
 }
 
 static struct making begin(void)
@@ -40,8 +41,13 @@ static void put_trace(struct making *m, uint32_t function, uint32_t parent, uint
 {
         static const struct jit_part parts[] = { { 0, 0, 12 }, { 1, 1, 25 } };
         const uint32_t functions[] = { m->a, m->b };
-        struct ls_rec_jittrace head = { .jit_id = function, .vm_id = m->vm, .number = number, .parent_id = parent,
-                                        .root = parent ? 1 : 0, .start_line = 12, .link_kind = 2 };
+        struct ls_rec_jittrace head = { .jit_id = function,
+                                        .vm_id = m->vm,
+                                        .number = number,
+                                        .parent_id = parent,
+                                        .root = parent ? 1 : 0,
+                                        .start_line = 12,
+                                        .link_kind = 2 };
         uint32_t size;
         struct ls_rec_jittrace *rec = jit_record(head, functions, 2, parts, 2, &size);
 
@@ -53,7 +59,10 @@ static void put_sample(struct making *m, uint32_t below, uint32_t function, uint
 {
         uint32_t stack = ls_trace_stack(m->w, below, ls_trace_location(m->w, function, line));
 
-        ls_trace_sample(m->w, &(struct ls_sample_row){ .event = LS_EVENT_CPU, .vm = m->vm, .stack = stack, .weight = 1,
+        ls_trace_sample(m->w, &(struct ls_sample_row){ .event = LS_EVENT_CPU,
+                                                       .vm = m->vm,
+                                                       .stack = stack,
+                                                       .weight = 1,
                                                        .time_ns = START });
 }
 
@@ -71,11 +80,12 @@ static int put_rows(void *ctx, const struct ls_sample_block *b)
                         char whole[512];
 
                         assert_true(p->stacks[s].parent < s);
-                        snprintf(whole, sizeof(whole), "%.40s:%u%s%.400s", p->functions[l->function].name.s, l->line,
-                                 *line ? ";" : "", line);
+                        snprintf(whole, sizeof(whole), "%.40s:%u%s%.400s",
+                                 p->functions[l->function].name.s, l->line, *line ? ";" : "", line);
                         strcpy(line, whole);
                 }
-                sprintf(text + strlen(text), "%u %s\n", b->trace ? p->jittraces[b->trace[i]].number : 0, line);
+                sprintf(text + strlen(text), "%u %s\n",
+                        b->trace ? p->jittraces[b->trace[i]].number : 0, line);
         }
         return 0;
 }
@@ -107,13 +117,83 @@ static void frames_of_the_map_replace_the_one_below(void **state)
                                                                  * b */
         put_sample(&m, 0, m.trace, 1);                          /* nothing below it that could be
                                                                  * named */
-        ls_trace_sample(m.w, &(struct ls_sample_row){ .event = LS_EVENT_CPU, .stack = below, .weight = 1, .time_ns = START });
+        ls_trace_sample(m.w, &(struct ls_sample_row){ .event = LS_EVENT_CPU,
+                                                      .stack = below,
+                                                      .weight = 1,
+                                                      .time_ns = START });
         p = finish(&m);
-        assert_string_equal(text, "5 b:21;a:12\n5 b:21;a:12;b:25\n5 b:21;a:0\n5 a:12;b:25\n5 :1\n0 b:21;a:11\n");
+        assert_string_equal(text, "5 b:21;a:12\n5 b:21;a:12;b:25\n5 b:21;a:0\n5 a:12;b:25\n5 :1\n0 "
+                                  "b:21;a:11\n");
         assert_int_equal(p->jit_ticks, 5);
         assert_int_equal(p->jit_unknown_ticks, 1);
         assert_true(str_is(p->jittraces[1].link_kind, "loop"));
         assert_int_equal(p->locations[p->jittraces[1].start].line, 12);
+        ls_profile_close(p);
+}
+
+/* A C function right above machine code stands for the builtin that called it; the sample is in the
+ * trace. */
+static void c_function_of_the_ffi(void **state)
+{
+        struct ls_function_def c = { .kind = LS_FUNC_C, .offset = 1 },
+                               call = { .kind = LS_FUNC_BUILTIN };
+        struct making m = begin();
+        uint32_t below = ls_trace_stack(m.w, 0, ls_trace_location(m.w, m.a, 11)), stack, function;
+        struct ls_profile *p;
+
+        (void)state;
+        c.identity_name = str(m.w, "usleep");
+        function = ls_trace_function(m.w, &c);
+        put_trace(&m, m.trace, 0, 5);
+        stack = ls_trace_stack(m.w, below, ls_trace_location(m.w, m.trace, JIT_PART_BYTES + 1));
+        put_sample(&m, stack, function, 0);
+        put_sample(&m, ls_trace_stack(m.w, stack, ls_trace_location(m.w, function, 0)), function,
+                   0);
+        call.identity_name = str(m.w, "ffi.cdata.__call");
+        m.b = ls_trace_function(m.w, &call);
+        m.trace = trace_of(m.w, 2);
+        put_trace(&m, m.trace, 0, 6);
+        stack = ls_trace_stack(m.w, below, ls_trace_location(m.w, m.trace, JIT_PART_BYTES + 1));
+        put_sample(&m, stack, function, 0);
+        put_sample(&m, below, m.trace, JIT_PART_BYTES + 1);
+        p = finish(&m);
+        assert_string_equal(text,
+                            "5 a:12;b:25;usleep:0\n0 a:12;b:25;usleep:0;usleep:0\n6 a:12;usleep:0\n"
+                            "6 a:12;ffi.cdata.__call:25\n");
+        ls_profile_close(p);
+}
+
+/* A builtin without a call in its code has a function of its own there. */
+static void builtin_that_is_inlined(void **state)
+{
+        static const struct jit_part parts[] = { { 0, 0, 12 }, { 1, 1, 0 } };
+        struct making m = begin();
+        struct ls_function_def floor_def = { .kind = LS_FUNC_BUILTIN };
+        struct ls_rec_jittrace head = {
+                .vm_id = m.vm, .number = 5, .start_line = 12, .link_kind = 2
+        };
+        uint32_t below = ls_trace_stack(m.w, 0, ls_trace_location(m.w, m.a, 11)),
+                 functions[2] = { m.a }, size;
+        struct ls_rec_jittrace *rec;
+        struct ls_profile *p;
+        const struct ls_function *last;
+
+        (void)state;
+        floor_def.identity_name = str(m.w, "math.floor");
+        functions[1] = ls_trace_function(m.w, &floor_def);
+        head.jit_id = m.trace;
+        rec = jit_record(head, functions, 2, parts, 2, &size);
+        ls_trace_jittrace(m.w, rec, size, m.a);
+        free(rec);
+        put_sample(&m, below, m.trace, JIT_PART_BYTES + 1);
+        put_sample(&m, ls_trace_stack(m.w, 0, ls_trace_location(m.w, functions[1], 0)), m.a, 11);
+        p = finish(&m);
+        assert_string_equal(text, "5 a:12;math.floor:0\n0 math.floor:0;a:11\n");
+        last = &p->functions[p->n_functions - 1];
+        assert_true(last->kind == LS_FUNC_BUILTIN && last->flags == LS_FUNCF_INLINED &&
+                    str_is(last->name, "math.floor"));
+        for (uint32_t i = 1; i + 1 < p->n_functions; i++)
+                assert_false(p->functions[i].flags & LS_FUNCF_INLINED);
         ls_profile_close(p);
 }
 
@@ -181,7 +261,8 @@ static void hostile_rows(void **state)
                 ls_buf_add(&m.w->maps, "no map at all", map.len);
                 put_sample(&m, below, f[i], i);
                 /* Something that stands on machine code. */
-                put_sample(&m, ls_trace_stack(m.w, below, ls_trace_location(m.w, f[i], 1)), f[(i + 7) % 64], 3);
+                put_sample(&m, ls_trace_stack(m.w, below, ls_trace_location(m.w, f[i], 1)),
+                           f[(i + 7) % 64], 3);
         }
         p = finish(&m);
         assert_int_equal(p->recorded_samples, 128);
@@ -221,8 +302,13 @@ static void damaged(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(frames_of_the_map_replace_the_one_below), cmocka_unit_test(without_a_record),
-                cmocka_unit_test(many_places), cmocka_unit_test(hostile_rows), cmocka_unit_test(damaged),
+                cmocka_unit_test(frames_of_the_map_replace_the_one_below),
+                cmocka_unit_test(without_a_record),
+                cmocka_unit_test(c_function_of_the_ffi),
+                cmocka_unit_test(builtin_that_is_inlined),
+                cmocka_unit_test(many_places),
+                cmocka_unit_test(hostile_rows),
+                cmocka_unit_test(damaged),
         };
 
         return cmocka_run_group_tests_name("trace_jit", tests, NULL, remove_temp);

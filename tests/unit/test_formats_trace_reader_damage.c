@@ -26,7 +26,8 @@ static unsigned find_chunks(const struct file *f, struct place *c)
 
 /* Opens the file with [at, at + 1) flipped. Every chunk but the damaged one is exact; no name is
  * wrong. Returns the ticks that are there; *ret_lost those whose stack is lost. */
-static uint64_t read_flipped(const struct file *f, uint64_t at, uint8_t mask, uint64_t *ret_lost, int *ret_damages)
+static uint64_t read_flipped(const struct file *f, uint64_t at, uint8_t mask, uint64_t *ret_lost,
+                             int *ret_damages)
 {
         struct ls_profile *p;
         struct seen s;
@@ -57,11 +58,14 @@ static void flip_all(unsigned chunks, unsigned per)
         n = find_chunks(&f, c);
         for (unsigned i = 0; i < n; i++) {
                 const uint64_t at[] = { 0, 5, 7, 8, 13, 20, 25, 33, c[i].size / 2, c[i].size - 1 };
-                uint64_t own = c[i].type == LS_CHUNK_SAMPLES ? ticks_of(samples, samples + per) : 0, lost;
+                uint64_t own = c[i].type == LS_CHUNK_SAMPLES ? ticks_of(samples, samples + per) : 0,
+                         lost;
                 int damages;
 
                 for (unsigned k = 0; k < sizeof(at) / sizeof(*at); k++) {
-                        assert_int_equal(read_flipped(&f, c[i].offset + at[k], 0x10, &lost, &damages), all - own);
+                        assert_int_equal(read_flipped(&f, c[i].offset + at[k], 0x10, &lost,
+                                                      &damages),
+                                         all - own);
                         assert_int_equal(lost, 0);
                         assert_int_equal(damages, 1);
                 }
@@ -101,7 +105,9 @@ static void many_stacks_are_said_once(void **state)
         for (unsigned i = 0; i < n; i++) {
                 if (c[i].type == LS_CHUNK_SAMPLES)
                         continue;
-                assert_int_equal(read_flipped(&f, c[i].offset + c[i].size / 2, 0x10, &lost, &damages), all);
+                assert_int_equal(read_flipped(&f, c[i].offset + c[i].size / 2, 0x10, &lost,
+                                              &damages),
+                                 all);
                 assert_int_equal(damages, 1);
                 if (c[i].type != LS_CHUNK_DEFINITIONS)
                         assert_int_equal(lost, 0);
@@ -222,7 +228,8 @@ static void lost_definitions_keep_their_ticks(void **state)
         for (unsigned i = 0; i < n; i++) {
                 if (c[i].type != LS_CHUNK_DEFINITIONS)
                         continue;
-                assert_int_equal(read_flipped(&f, c[i].offset + 40, 1, &lost, &damages), ticks_of(0, 36));
+                assert_int_equal(read_flipped(&f, c[i].offset + 40, 1, &lost, &damages),
+                                 ticks_of(0, 36));
                 assert_true(lost >= ticks_of(0, 8) / 2);
         }
         free(f.data);
@@ -250,7 +257,8 @@ static void removed_and_inserted_bytes(void **state)
                 memcpy(g.data + c[i].offset, f.data + c[i].offset + c[i].size, rest);
                 store_temp(g.data, c[i].offset + rest);
                 p = open_temp();
-                assert_int_equal(see(p).ticks, ticks_of(0, 30) - (samples ? p->damages[0].ticks : 0));
+                assert_int_equal(see(p).ticks,
+                                 ticks_of(0, 30) - (samples ? p->damages[0].ticks : 0));
                 assert_int_equal(p->n_damages, i + 1 < n);      /* nothing shows that the index is
                                                                  * missing */
                 assert_true(!samples || p->damages[0].ticks >= ticks_of(0, 10) - 1);

@@ -20,7 +20,9 @@ static int print_record(void *ctx, uint64_t chunk, uint64_t offset, const char *
                 if (fields[i].is_u64)
                         fprintf(out, "%llu", (unsigned long long)fields[i].u64);
                 for (uint32_t k = 0; !fields[i].is_u64 && k < fields[i].str.len; k++)
-                        fprintf(out, fields[i].str.s[k] >= ' ' && fields[i].str.s[k] < 127 ? "%c" : "\\x%02x",
+                        fprintf(out,
+                                fields[i].str.s[k] >= ' ' && fields[i].str.s[k] < 127 ? "%c"
+                                                                                      : "\\x%02x",
                                 (unsigned char)fields[i].str.s[k]);
         }
         return fputc('\n', out) == EOF;
@@ -75,8 +77,8 @@ static void text_is_the_same(void **state)
         compare_text("jit");
 }
 
-static int mark_kind(void *ctx, uint64_t chunk, uint64_t offset, const char *kind, const struct ls_dump_field *fields,
-                     unsigned n)
+static int mark_kind(void *ctx, uint64_t chunk, uint64_t offset, const char *kind,
+                     const struct ls_dump_field *fields, unsigned n)
 {
         int *seen = ctx;
 
@@ -110,9 +112,12 @@ static void every_kind_is_there(void **state)
 
 static void sums_of_all_events(void **state)
 {
-        static const struct { uint32_t id; const char *name; uint64_t rows, sum; } want[] = {
-                { LS_EVENT_CPU, "cpu", 11, 18 }, { LS_EVENT_CALLS, "calls", 1, 41 },
-                { LS_EVENT_LINES, "lines", 1, 1000 }, { LS_EVENT_JIT, "", 2, 1 }, { 200, "", 1, 12345 } };
+        static const struct { uint32_t id; const char *name; uint64_t rows, sum;
+        } want[] = { { LS_EVENT_CPU, "cpu", 11, 18 },
+                     { LS_EVENT_CALLS, "calls", 1, 41 },
+                     { LS_EVENT_LINES, "lines", 1, 1000 },
+                     { LS_EVENT_JIT, "", 2, 1 },
+                     { 200, "", 1, 12345 } };
         struct ls_profile *p = open_golden("every-kind");
 
         (void)state;

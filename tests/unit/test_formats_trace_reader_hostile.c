@@ -74,8 +74,8 @@ static int add_rows(void *ctx, const struct ls_sample_block *b)
 }
 
 /* Opens, streams, dumps; the one chunk with the lie is listed and gives no rows. */
-static int ignore_record(void *ctx, uint64_t n, uint64_t offset, const char *kind, const struct ls_dump_field *fields,
-                         unsigned n_fields)
+static int ignore_record(void *ctx, uint64_t n, uint64_t offset, const char *kind,
+                         const struct ls_dump_field *fields, unsigned n_fields)
 {
         (void)ctx;
         (void)n;
@@ -159,14 +159,21 @@ static void lying_records(void **state)
 /* Coded columns where they may not be, too short, too long, or of too many rows. */
 static void lying_codes(void **state)
 {
-        static const struct { unsigned kind, column; const char *bytes; size_t len; uint32_t rows; } bad[] = {
+        static const struct {
+                unsigned kind, column;
+                const char *bytes;
+                size_t len;
+                uint32_t rows;
+        } bad[] = {
                 { LS_REC_LOCATION, LS_C_LOCATION_LINE, "\1\1", 2, 1 },
                 { LS_REC_STACK, LS_C_STACK_LOCATION, "\1\1", 2, 1 },
                 { LS_REC_STACK, LS_C_STACK_PARENT, "", 0, 1 },
                 { LS_REC_STACK, LS_C_STACK_PARENT, "\1", 1, 1 },
-                { LS_REC_STACK, LS_C_STACK_PARENT, "\41\1", 2, 1 },           /* ids of 33 bits */
-                { LS_REC_STACK, LS_C_STACK_PARENT, "\1\377\377\377", 4, 1 },  /* more bytes than one row needs */
-                { LS_REC_STACK, LS_C_STACK_PARENT, "\40\1", 2, 1000 },        /* fewer than a thousand need */
+                { LS_REC_STACK, LS_C_STACK_PARENT, "\41\1", 2, 1 }, /* ids of 33 bits */
+                { LS_REC_STACK, LS_C_STACK_PARENT, "\1\377\377\377", 4,
+                  1 }, /* more bytes than one row needs */
+                { LS_REC_STACK, LS_C_STACK_PARENT, "\40\1", 2,
+                  1000 }, /* fewer than a thousand need */
                 { LS_REC_STACK, LS_C_STACK_PARENT, "\0\377", 2, LS_CODED_ROWS_MAX + 1 },
         };
 
@@ -276,7 +283,9 @@ static void unknown_stacks(void **state)
         assert_int_equal(rows, 4);
         assert_int_equal(p->recorded_ticks, 12);
         assert_int_equal(p->lost_ticks, 6);
-        assert_true(str_is(p->functions[p->locations[p->stacks[p->lost_stack].location].function].name, LS_LOST_NAME));
+        assert_true(
+                str_is(p->functions[p->locations[p->stacks[p->lost_stack].location].function].name,
+                       LS_LOST_NAME));
         for (uint32_t i = 1; i < p->n_stacks; i++)
                 assert_true(p->stacks[i].parent < i);
         ls_profile_close(p);
@@ -338,7 +347,8 @@ static void refused_files(void **state)
         expect_error(-EPROTONOSUPPORT, "newer");
         assert_int_equal(ls_profile_open("/", &p, &why), -EISDIR);
         assert_non_null(strstr(why, "directory"));
-        assert_int_equal(ls_profile_open("/dev/zero", &p, &why), -EBADMSG);     /* not read to its end */
+        assert_int_equal(ls_profile_open("/dev/zero", &p, &why),
+                         -EBADMSG); /* not read to its end */
         assert_int_equal(ls_profile_open("/dev/null", &p, &why), -ENODATA);
         assert_int_equal(ls_profile_open("/nonexistent", &p, &why), -ENOENT);
         assert_non_null(strstr(why, "No such file"));
@@ -349,7 +359,9 @@ static void lying_sizes(void **state)
 {
         static const uint8_t zeros[8 << 20];
         size_t bound = ZSTD_compressBound(sizeof(zeros)), n;
-        struct ls_chunk_header h = { .magic = LS_CHUNK_MAGIC, .major = 1, .type = LS_CHUNK_DEFINITIONS,
+        struct ls_chunk_header h = { .magic = LS_CHUNK_MAGIC,
+                                     .major = 1,
+                                     .type = LS_CHUNK_DEFINITIONS,
                                      .flags = LS_CHUNKF_ZSTD };
         uint8_t *z = malloc(bound);
 
@@ -391,13 +403,16 @@ static void expect_little_memory(void)
         ls_profile_close(p);
 }
 
-static void kinds_of_rows(void (*put)(unsigned kind, uint32_t first, uint32_t count), uint32_t step, uint32_t count)
+static void kinds_of_rows(void (*put)(unsigned kind, uint32_t first, uint32_t count), uint32_t step,
+                          uint32_t count)
 {
         begin(1);
         for (unsigned kind = 1; kind < LS_KINDS; kind++) {
-                if (!ls_schemas[kind].name || ls_schemas[kind].rows != LS_ROWS_DENSE || kind == LS_REC_STRING)
+                if (!ls_schemas[kind].name || ls_schemas[kind].rows != LS_ROWS_DENSE ||
+                    kind == LS_REC_STRING)
                         continue;
-                for (uint32_t first = step; first + count <= ls_schemas[kind].max && first < step * 64; first += step) {
+                for (uint32_t first = step;
+                     first + count <= ls_schemas[kind].max && first < step * 64; first += step) {
                         put(kind, first, count);
                         chunk(LS_CHUNK_DEFINITIONS);
                 }

@@ -14,8 +14,12 @@ static void write_everything(int fd)
 {
         struct ls_trace_writer *w;
         struct ls_source_def source = { .text_hash = 0x1234567890abcdefull, .size = 77 };
-        struct ls_function_def lua = { .kind = LS_FUNC_LUA, .flags = LS_FUNCF_MAIN | LS_FUNCF_VARARG, .source = 1,
-                                       .first_line = 3, .last_line = 9, .hash = 0xfedcba9876543210ull };
+        struct ls_function_def lua = { .kind = LS_FUNC_LUA,
+                                       .flags = LS_FUNCF_MAIN | LS_FUNCF_VARARG,
+                                       .source = 1,
+                                       .first_line = 3,
+                                       .last_line = 9,
+                                       .hash = 0xfedcba9876543210ull };
         struct ls_function_def c = { .kind = LS_FUNC_C, .mapping = 1, .offset = 0x1a2b3c };
         struct ls_function_def pseudo = { .kind = LS_FUNC_PSEUDO };
         static char text[300000];
@@ -29,8 +33,9 @@ static void write_everything(int fd)
         for (size_t i = 0; i < sizeof(text); i++)
                 text[i] = (char)(i * 7 % 251);
         ls_trace_text(w, 1, text, sizeof(text));
-        assert_int_equal(ls_trace_mapping(w, ls_trace_string(w, "/lib/x.so", 9), 4096, 8192, 512, build_id,
-                                          sizeof(build_id)), 1);
+        assert_int_equal(ls_trace_mapping(w, ls_trace_string(w, "/lib/x.so", 9), 4096, 8192, 512,
+                                          build_id, sizeof(build_id)),
+                         1);
         assert_int_equal(ls_trace_function(w, &lua), 1);
         assert_int_equal(ls_trace_function(w, &c), 2);
         pseudo.identity_name = ls_trace_string(w, "[resumed by C]", 14);
@@ -65,12 +70,28 @@ static void write_everything(int fd)
         ls_trace_info_str(w, "command", "luajit");
         ls_trace_flush(w, 0, 1);
         ls_trace_info_u64(w, "ticks", UINT64_MAX);
-        ls_trace_sample(w, &(struct ls_sample_row){ .event = 1, .vmstate = 4, .flags = LS_SAMPLE_STATE_GUESS, .thread = 1,
-                .vm = 1, .coroutine = 1, .zone = 2, .stack = 2, .time_ns = START, .weight = 3 });
-        ls_trace_sample(w, &(struct ls_sample_row){ .event = 1, .vmstate = 0, .flags = LS_SAMPLE_CONT, .thread = 1,
-                .vm = 1, .stack = 1, .time_ns = START - 7 * INTERVAL, .weight = 1 });
-        ls_trace_sample(w, &(struct ls_sample_row){ .event = 77, .stack = 0, .time_ns = START + 3600 * 1000 * INTERVAL,
-                .weight = 5000000000ull });
+        ls_trace_sample(w, &(struct ls_sample_row){ .event = 1,
+                                                    .vmstate = 4,
+                                                    .flags = LS_SAMPLE_STATE_GUESS,
+                                                    .thread = 1,
+                                                    .vm = 1,
+                                                    .coroutine = 1,
+                                                    .zone = 2,
+                                                    .stack = 2,
+                                                    .time_ns = START,
+                                                    .weight = 3 });
+        ls_trace_sample(w, &(struct ls_sample_row){ .event = 1,
+                                                    .vmstate = 0,
+                                                    .flags = LS_SAMPLE_CONT,
+                                                    .thread = 1,
+                                                    .vm = 1,
+                                                    .stack = 1,
+                                                    .time_ns = START - 7 * INTERVAL,
+                                                    .weight = 1 });
+        ls_trace_sample(w, &(struct ls_sample_row){ .event = 77,
+                                                    .stack = 0,
+                                                    .time_ns = START + 3600 * 1000 * INTERVAL,
+                                                    .weight = 5000000000ull });
         assert_int_equal(ls_trace_writer_close(w), 0);
 }
 
@@ -226,7 +247,9 @@ static void rounding_never_adds_up(void **state)
         (void)state;
         assert_int_equal(ls_trace_writer_open(fd, 333333, &w), 0);
         for (unsigned i = 0; i < 100000; i++)
-                ls_trace_sample(w, &(struct ls_sample_row){ .event = 1, .time_ns = START + i * 333331ull, .weight = 1 });
+                ls_trace_sample(w, &(struct ls_sample_row){ .event = 1,
+                                                            .time_ns = START + i * 333331ull,
+                                                            .weight = 1 });
         assert_int_equal(ls_trace_writer_close(w), 0);
         close(fd);
         p = open_temp();
@@ -297,7 +320,8 @@ static int check_mixed(void *ctx, const struct ls_sample_block *b)
 
 static void define_all(struct ls_trace_writer *w)
 {
-        uint32_t process = ls_trace_process(w, 1, 0), f = ls_trace_function(w, &(struct ls_function_def){ .kind = 1 });
+        uint32_t process = ls_trace_process(w, 1, 0),
+                 f = ls_trace_function(w, &(struct ls_function_def){ .kind = 1 });
 
         for (unsigned i = 1; i < 10; i++) {
                 ls_trace_thread(w, process, i, 0);
@@ -319,10 +343,16 @@ static void mixed_columns_come_back(void **state)
         assert_int_equal(ls_trace_writer_open(fd, INTERVAL, &w), 0);
         define_all(w);
         for (unsigned i = 0; i < 200000; i++) {
-                ls_trace_sample(w, &(struct ls_sample_row){ .event = (uint8_t)mixed(0, i), .thread = mixed(1, i),
-                        .vm = mixed(2, i), .coroutine = mixed(3, i), .zone = mixed(4, i), .stack = mixed(5, i),
-                        .vmstate = (uint8_t)mixed(6, i), .flags = (uint8_t)mixed(7, i), .weight = mixed(8, i),
-                        .time_ns = START + i * INTERVAL });
+                ls_trace_sample(w, &(struct ls_sample_row){ .event = (uint8_t)mixed(0, i),
+                                                            .thread = mixed(1, i),
+                                                            .vm = mixed(2, i),
+                                                            .coroutine = mixed(3, i),
+                                                            .zone = mixed(4, i),
+                                                            .stack = mixed(5, i),
+                                                            .vmstate = (uint8_t)mixed(6, i),
+                                                            .flags = (uint8_t)mixed(7, i),
+                                                            .weight = mixed(8, i),
+                                                            .time_ns = START + i * INTERVAL });
                 if (i % 7001 == 0)
                         ls_trace_flush(w, 0, 1);
         }
@@ -349,7 +379,8 @@ static void all_events_at_once(void **state)
         (void)state;
         assert_int_equal(ls_trace_writer_open(fd, INTERVAL, &w), 0);
         for (unsigned i = 0; i < 1024; i++)
-                ls_trace_sample(w, &(struct ls_sample_row){ .event = (uint8_t)i, .weight = UINT32_MAX,
+                ls_trace_sample(w, &(struct ls_sample_row){ .event = (uint8_t)i,
+                                                            .weight = UINT32_MAX,
                                                             .time_ns = START });
         assert_int_equal(ls_trace_writer_close(w), 0);
         close(fd);
@@ -361,8 +392,8 @@ static void all_events_at_once(void **state)
         ls_profile_close(p);
 }
 
-static int count_dump(void *ctx, uint64_t chunk, uint64_t offset, const char *kind, const struct ls_dump_field *fields,
-                      unsigned n)
+static int count_dump(void *ctx, uint64_t chunk, uint64_t offset, const char *kind,
+                      const struct ls_dump_field *fields, unsigned n)
 {
         unsigned *counts = ctx;
 

@@ -26,6 +26,23 @@ void ls_exact_called(struct ls_exact *x, const char *pc, const uint64_t *base, l
         (void)x, (void)pc, (void)base, (void)L;
 }
 
+uint8_t ls_exact_switch_ops[3];
+
+void ls_exact_enters(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L)
+{
+        (void)x, (void)pc, (void)base, (void)L;
+}
+
+void ls_exact_returns(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L)
+{
+        (void)x, (void)pc, (void)base, (void)L;
+}
+
+void ls_exact_switches(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L)
+{
+        (void)x, (void)pc, (void)base, (void)L;
+}
+
 static void jump_over(size_t n, int want_too_far)
 {
         uint8_t room[512] = { 0 };

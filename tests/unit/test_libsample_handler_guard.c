@@ -39,8 +39,8 @@ static void counted_unmap(void *p, size_t n)
         atomic_fetch_add(&ls_unmaps.ended, 1);
 }
 
-static int asks(struct ls_guard *g, int (*reads)(struct ls_guard *, const void *, size_t), const void *p, size_t n,
-                int want)
+static int asks(struct ls_guard *g, int (*reads)(struct ls_guard *, const void *, size_t),
+                const void *p, size_t n, int want)
 {
         unsigned before = asked;
 

@@ -20,7 +20,13 @@ static uint64_t generation = 7;
 static struct ls_ring *ring;
 
 /* For the reader thread: cmocka's asserts jump back into the main thread's stack. */
-#define check(condition) do { if (!(condition)) { print_error("%s:%d: %s\n", __FILE__, __LINE__, #condition); abort(); } } while (0)
+#define check(condition)                                                                           \
+        do {                                                                                       \
+                if (!(condition)) {                                                                \
+                        print_error("%s:%d: %s\n", __FILE__, __LINE__, #condition);                \
+                        abort();                                                                   \
+                }                                                                                  \
+        } while (0)
 
 struct body { uint64_t seq; uint32_t source, words; };  /* source 0: thread, 1: handler; words of
                                                          * fill follow */
@@ -60,15 +66,18 @@ static const struct body *next(uint64_t *tail)
         for (;;) {
                 if (*tail == atomic_load_explicit(&ring->head, memory_order_acquire))
                         return NULL;
-                struct ls_ring_rec *rec = (struct ls_ring_rec *)((char *)ring + LS_RING_DATA + (*tail & (ring->size - 1)));
+                struct ls_ring_rec *rec = (struct ls_ring_rec *)((char *)ring + LS_RING_DATA +
+                                                                 (*tail & (ring->size - 1)));
                 uint32_t state = atomic_load_explicit(&rec->state, memory_order_acquire);
 
-                check(state == LS_RING_STATE(*tail, LS_RING_DONE) || state == LS_RING_STATE(*tail, LS_RING_OPEN));
+                check(state == LS_RING_STATE(*tail, LS_RING_DONE) ||
+                      state == LS_RING_STATE(*tail, LS_RING_OPEN));
                 if (state != LS_RING_STATE(*tail, LS_RING_DONE))
                         return NULL;
                 uint32_t size = LS_RING_SIZE(rec->size_kind);
 
-                check(size >= 8 && size % 8 == 0 && (*tail & (ring->size - 1)) + size <= ring->size);
+                check(size >= 8 && size % 8 == 0 &&
+                      (*tail & (ring->size - 1)) + size <= ring->size);
                 *tail += size;
                 if (LS_RING_KIND(rec->size_kind) == LS_REC_SAMPLE)
                         return (const struct body *)(rec + 1);
@@ -177,7 +186,8 @@ static void too_large_is_refused(void **state)
 {
         (void)state;
         new_ring(1 << 16);
-        assert_null(ls_ring_reserve(ring, LS_REC_SAMPLE, ls_ring_largest(ring) + 1, LS_RESERVE_DEFINITION));
+        assert_null(ls_ring_reserve(ring, LS_REC_SAMPLE, ls_ring_largest(ring) + 1,
+                                    LS_RESERVE_DEFINITION));
         assert_null(ls_ring_reserve(ring, LS_REC_SAMPLE, SIZE_MAX - 64, LS_RESERVE_DEFINITION));
         assert_int_equal(ring->in_write, 0);
         void *body = ls_ring_reserve(ring, LS_REC_SAMPLE, ls_ring_largest(ring), 0);

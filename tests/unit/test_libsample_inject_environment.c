@@ -101,7 +101,8 @@ static void test_bad_libraries(void **state)
 /* Some runtimes look for the auxiliary vector behind the NULL. */
 static void test_behind_the_end(void **state)
 {
-        char a[] = "A=1", p[] = "LD_PRELOAD=" LIBRARY, m[] = LS_ENV_AGENT "=" MEMORY, memory[LS_ENV_MEMORY_MAX];
+        char a[] = "A=1", p[] = "LD_PRELOAD=" LIBRARY, m[] = LS_ENV_AGENT "=" MEMORY,
+             memory[LS_ENV_MEMORY_MAX];
         char *stack[] = { p, a, m, NULL, (char *)6, (char *)4096 };
 
         (void)state;
@@ -118,8 +119,10 @@ static void test_behind_the_end(void **state)
 static void test_memory_text(void **state)
 {
         static const char *const bad[] = {
-                "", "1", "1:2", "1:2:", ":2:3", "1::3", "1:2:3:", "1:2:3:x", "1:2:3 ", " 1:2:3", "-1:2:3", "0:2:3",
-                "1:2:0", "4294967297:2:3", "1:2:18446744073709551616", "0x1:2:3", "1:2:3:e:e", "1:2:3:ee",
+                "",        "1",         "1:2",      "1:2:",           ":2:3",
+                "1::3",    "1:2:3:",    "1:2:3:x",  "1:2:3 ",         " 1:2:3",
+                "-1:2:3",  "0:2:3",     "1:2:0",    "4294967297:2:3", "1:2:18446744073709551616",
+                "0x1:2:3", "1:2:3:e:e", "1:2:3:ee",
         };
         struct ls_env_memory m = { 2147483647, 2147483647, UINT64_MAX, 'e' }, back;
         char text[LS_ENV_MEMORY_MAX];

@@ -195,13 +195,19 @@ static void test_large_files(void **state)
         int fd;
 
         (void)state;
-        f.ph[0] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = code, .p_memsz = code };
+        f.ph[0] = (Elf64_Phdr){
+                .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = code, .p_memsz = code
+        };
         write_file("elf", &f, sizeof f, 0755);
         assert_int_equal(truncate(path_of("elf"), (off_t)code + 4096), 0);
         before = bytes_read();
         assert_int_equal(inspect(path_of("elf"), LS_INSPECT_TEXT).contains_luajit, 0);
         assert_in_range(bytes_read() - before, 1 << 20, 65 << 20);
-        f.ph[2] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R, .p_offset = code, .p_filesz = 4096, .p_memsz = 4096 };
+        f.ph[2] = (Elf64_Phdr){ .p_type = PT_LOAD,
+                                .p_flags = PF_R,
+                                .p_offset = code,
+                                .p_filesz = 4096,
+                                .p_memsz = 4096 };
         fd = open(path_of("elf"), O_RDWR | O_CLOEXEC);
         assert_int_equal(pwrite(fd, &f, sizeof f, 0), sizeof f);
         assert_int_equal(pwrite(fd, "LuaJIT 2.1", 10, (off_t)code + 100), 10);
@@ -328,7 +334,8 @@ static void test_search(void **state)
         assert_int_equal(inspect("noexec", 0).kind, LS_IMAGE_NOT_EXECUTABLE);
         assert_int_equal(inspect("nosuch", 0).kind, LS_IMAGE_MISSING);
         assert_int_equal(chdir(dir), 0);
-        assert_int_equal(ls_image_find("prog", ":/nosuch", found, sizeof found), 0);    /* "" is here */
+        assert_int_equal(ls_image_find("prog", ":/nosuch", found, sizeof found),
+                         0); /* "" is here */
         assert_string_equal(found, "prog");
 }
 
@@ -386,7 +393,8 @@ static void test_sentences(void **state)
         (void)state;
         for (int kind = LS_IMAGE_OK + 1; kind < LS_NIMAGE_KINDS; kind++) {
                 image.kind = (enum ls_image_kind)kind;
-                assert_int_equal(strncmp(ls_image_describe(&image, text, sizeof text), "/x ", 3), 0);
+                assert_int_equal(strncmp(ls_image_describe(&image, text, sizeof text), "/x ", 3),
+                                 0);
                 ls_image_describe(&image, tiny, sizeof tiny);
         }
         image.kind = LS_IMAGE_OK;
@@ -406,8 +414,8 @@ static int make_dir(void **state)
 
 static int remove_dir(void **state)
 {
-        static const char *const names[] = { "elf", "lj", "a.lua", "b.lua", "env.lua", "s", "loop", "prog", "noexec",
-                                             "damaged" };
+        static const char *const names[] = { "elf", "lj",   "a.lua", "b.lua",  "env.lua",
+                                             "s",   "loop", "prog",  "noexec", "damaged" };
 
         (void)state;
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)

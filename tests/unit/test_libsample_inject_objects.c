@@ -14,7 +14,8 @@
 
 static int same_as_dlsym(const struct ls_object *object, void *data)
 {
-        static const char *const names[] = { "malloc", "free", "fopen", "environ", "pthread_create", "getpid" };
+        static const char *const names[] = { "malloc",  "free",           "fopen",
+                                             "environ", "pthread_create", "getpid" };
         void *handle;
 
         if (!strstr(object->path, "libc.so"))
@@ -24,7 +25,8 @@ static int same_as_dlsym(const struct ls_object *object, void *data)
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
                 size_t size = 0;
 
-                assert_ptr_equal(ls_object_symbol(object, names[i], &size), dlsym(handle, names[i]));
+                assert_ptr_equal(ls_object_symbol(object, names[i], &size),
+                                 dlsym(handle, names[i]));
                 assert_true(size > 0);
         }
         assert_null(ls_object_symbol(object, "no_such_symbol", NULL));
@@ -94,7 +96,9 @@ static void test_build_id(void **state)
 {
         uint32_t note[] = { 4, 2, 1, 0x00554e47, 0x2222,        /* another type, padded */
                             4, 20, 3, 0x00554e47, 1, 2, 3, 4, 5 };
-        ElfW(Phdr) ph = { .p_type = PT_NOTE, .p_vaddr = (uintptr_t)note, .p_memsz = sizeof note, .p_align = 4 };
+        ElfW(Phdr) ph = {
+                .p_type = PT_NOTE, .p_vaddr = (uintptr_t)note, .p_memsz = sizeof note, .p_align = 4
+        };
         struct ls_object object = { .phdrs = &ph, .nphdrs = 1, .path = "x" };
         size_t len;
 

@@ -19,31 +19,33 @@
 
 static void test_lengths(void **state)
 {
-        static const struct { uint8_t length, flow; const char *bytes; } rows[] = {
-                { 1, LS_FLOW_NEXT, "\x55" },                            /* push rbp */
-                { 2, LS_FLOW_NEXT, "\x41\x57" },                        /* push r15 */
-                { 3, LS_FLOW_NEXT, "\x48\x89\xe5" },                    /* mov rbp, rsp */
-                { 4, LS_FLOW_NEXT, "\x48\x83\xec\x18" },                /* sub rsp, 24 */
-                { 7, LS_FLOW_NEXT, "\x48\x81\xec\x00\x10\x00\x00" },    /* sub rsp, 4096 */
-                { 4, LS_FLOW_NEXT, "\xf3\x0f\x1e\xfa" },                /* endbr64 */
-                { 7, LS_FLOW_NEXT, "\x48\x8d\x05\x10\x00\x00\x00" },    /* lea rax, [rip+16] */
-                { 5, LS_FLOW_NEXT, "\x48\x8b\x44\x24\x08" },            /* mov rax, [rsp+8] */
-                { 8, LS_FLOW_NEXT, "\x48\x8b\x04\x25\x00\x00\x00\x00" },/* mov rax, [abs] */
+        static const struct { uint8_t length, flow; const char *bytes;
+        } rows[] = {
+                { 1, LS_FLOW_NEXT, "\x55" },                                 /* push rbp */
+                { 2, LS_FLOW_NEXT, "\x41\x57" },                             /* push r15 */
+                { 3, LS_FLOW_NEXT, "\x48\x89\xe5" },                         /* mov rbp, rsp */
+                { 4, LS_FLOW_NEXT, "\x48\x83\xec\x18" },                     /* sub rsp, 24 */
+                { 7, LS_FLOW_NEXT, "\x48\x81\xec\x00\x10\x00\x00" },         /* sub rsp, 4096 */
+                { 4, LS_FLOW_NEXT, "\xf3\x0f\x1e\xfa" },                     /* endbr64 */
+                { 7, LS_FLOW_NEXT, "\x48\x8d\x05\x10\x00\x00\x00" },         /* lea rax, [rip+16] */
+                { 5, LS_FLOW_NEXT, "\x48\x8b\x44\x24\x08" },                 /* mov rax, [rsp+8] */
+                { 8, LS_FLOW_NEXT, "\x48\x8b\x04\x25\x00\x00\x00\x00" },     /* mov rax, [abs] */
                 { 9, LS_FLOW_NEXT, "\x64\x48\x8b\x04\x25\x28\x00\x00\x00" }, /* mov rax, fs:[40] */
-                { 10, LS_FLOW_NEXT, "\x48\xb8\x01\x02\x03\x04\x05\x06\x07\x08" }, /* mov rax, imm64 */
-                { 5, LS_FLOW_NEXT, "\xb8\x01\x00\x00\x00" },            /* mov eax, 1 */
-                { 4, LS_FLOW_NEXT, "\x66\xb8\x01\x00" },                /* mov ax, 1 */
-                { 5, LS_FLOW_NEXT, "\x66\x81\xc1\x34\x12" },            /* add cx, imm16 */
-                { 3, LS_FLOW_NEXT, "\xf6\xc1\x01" },                    /* test cl, 1 */
-                { 2, LS_FLOW_NEXT, "\xf7\xd8" },                        /* neg eax */
-                { 6, LS_FLOW_NEXT, "\xf7\xc1\x00\x01\x00\x00" },        /* test ecx, 256 */
-                { 3, LS_FLOW_NEXT, "\xc5\xf8\x77" },                    /* vzeroupper */
-                { 4, LS_FLOW_NEXT, "\xc5\xf8\x57\xc0" },                /* vxorps xmm0, xmm0, xmm0 */
-                { 5, LS_FLOW_NEXT, "\xc4\xe2\x79\x18\x00" },            /* vbroadcastss xmm0, [rax] */
-                { 4, LS_FLOW_NEXT, "\x66\x0f\x6f\x00" },                /* movdqa xmm0, [rax] */
-                { 6, LS_FLOW_NEXT, "\x66\x0f\x3a\x0f\xc1\x08" },        /* palignr xmm0, xmm1, 8 */
+                { 10, LS_FLOW_NEXT,
+                  "\x48\xb8\x01\x02\x03\x04\x05\x06\x07\x08" },  /* mov rax, imm64 */
+                { 5, LS_FLOW_NEXT, "\xb8\x01\x00\x00\x00" },     /* mov eax, 1 */
+                { 4, LS_FLOW_NEXT, "\x66\xb8\x01\x00" },         /* mov ax, 1 */
+                { 5, LS_FLOW_NEXT, "\x66\x81\xc1\x34\x12" },     /* add cx, imm16 */
+                { 3, LS_FLOW_NEXT, "\xf6\xc1\x01" },             /* test cl, 1 */
+                { 2, LS_FLOW_NEXT, "\xf7\xd8" },                 /* neg eax */
+                { 6, LS_FLOW_NEXT, "\xf7\xc1\x00\x01\x00\x00" }, /* test ecx, 256 */
+                { 3, LS_FLOW_NEXT, "\xc5\xf8\x77" },             /* vzeroupper */
+                { 4, LS_FLOW_NEXT, "\xc5\xf8\x57\xc0" },         /* vxorps xmm0, xmm0, xmm0 */
+                { 5, LS_FLOW_NEXT, "\xc4\xe2\x79\x18\x00" },     /* vbroadcastss xmm0, [rax] */
+                { 4, LS_FLOW_NEXT, "\x66\x0f\x6f\x00" },         /* movdqa xmm0, [rax] */
+                { 6, LS_FLOW_NEXT, "\x66\x0f\x3a\x0f\xc1\x08" }, /* palignr xmm0, xmm1, 8 */
                 { 9, LS_FLOW_NEXT, "\x66\x0f\x1f\x84\x00\x00\x00\x00\x00" }, /* nop */
-                { 4, LS_FLOW_NEXT, "\xc8\x10\x00\x00" },                /* enter 16, 0 */
+                { 4, LS_FLOW_NEXT, "\xc8\x10\x00\x00" },                     /* enter 16, 0 */
                 { 5, LS_FLOW_CALL, "\xe8\x00\x00\x00\x00" },
                 { 5, LS_FLOW_JUMP, "\xe9\x00\x00\x00\x00" },
                 { 2, LS_FLOW_JUMP, "\xeb\x10" },
@@ -51,8 +53,8 @@ static void test_lengths(void **state)
                 { 6, LS_FLOW_BRANCH, "\x0f\x84\x00\x00\x00\x00" },
                 { 2, LS_FLOW_LOOP, "\xe2\xfe" },
                 { 1, LS_FLOW_END, "\xc3" },
-                { 6, LS_FLOW_END, "\xff\x25\x00\x00\x00\x00" },         /* jmp [rip] */
-                { 2, LS_FLOW_END, "\x0f\x0b" },                         /* ud2 */
+                { 6, LS_FLOW_END, "\xff\x25\x00\x00\x00\x00" }, /* jmp [rip] */
+                { 2, LS_FLOW_END, "\x0f\x0b" },                 /* ud2 */
         };
 
         (void)state;
@@ -71,8 +73,14 @@ static void test_lengths(void **state)
 
 static void test_unknown_instructions(void **state)
 {
-        static const char *const rows[] = { "\x62\xf1\x7c\x48\x28\xc0", "\x67\x8b\x00", "\x06", "\x9a", "\xd6",
-                                            "\x48\x48\x89\xe5", "\x66\xe8\x00\x00\x00\x00", "\x0f\x04" };
+        static const char *const rows[] = { "\x62\xf1\x7c\x48\x28\xc0",
+                                            "\x67\x8b\x00",
+                                            "\x06",
+                                            "\x9a",
+                                            "\xd6",
+                                            "\x48\x48\x89\xe5",
+                                            "\x66\xe8\x00\x00\x00\x00",
+                                            "\x0f\x04" };
         struct ls_insn insn;
 
         (void)state;
@@ -171,7 +179,8 @@ static uint8_t *code_page;
 static void *place(size_t offset, const char *bytes, size_t n)
 {
         if (!code_page)
-                code_page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                code_page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         assert_ptr_not_equal(code_page, MAP_FAILED);
         memset(code_page, 0xcc, 4096);
         memcpy(code_page + offset, bytes, n);
@@ -180,7 +189,9 @@ static void *place(size_t offset, const char *bytes, size_t n)
 
 static const char *try_patch(void *target, size_t size, int single_threaded, void **ret_original)
 {
-        struct ls_patch patch = { .name = "x", .target = target, .size = size, .replacement = (void *)replacement };
+        struct ls_patch patch = {
+                .name = "x", .target = target, .size = size, .replacement = (void *)replacement
+        };
 
         ls_patch_install(&patch, 1, PROT_READ | PROT_WRITE | PROT_EXEC, single_threaded);
         if (ret_original)
@@ -190,13 +201,14 @@ static const char *try_patch(void *target, size_t size, int single_threaded, voi
 
 static void test_refused(void **state)
 {
-        static const struct { const char *bytes; size_t n; const char *why; } rows[] = {
+        static const struct { const char *bytes; size_t n; const char *why;
+        } rows[] = {
                 { "\xc3", 1, "short" },
                 { "\x90\x90\x90\xc3", 4, "short" },
-                { "\xeb\x10\x90\x90\x90\x90", 6, "short" },             /* jumps away at once */
+                { "\xeb\x10\x90\x90\x90\x90", 6, "short" }, /* jumps away at once */
                 { "\x62\xf1\x7c\x48\x28\xc0\xc3", 7, "not known" },
                 { "\xb8\x01\x00\x00\x00\x90\x62\xf1\xc3", 9, "not known" },
-                { "\x90\x90\x90\x90\x90\x90\xeb\xfb", 8, "branches" },  /* back to its fourth byte */
+                { "\x90\x90\x90\x90\x90\x90\xeb\xfb", 8, "branches" }, /* back to its fourth byte */
                 { "\x90\x90\x90\x90\x90\x0f\x84\xf7\xff\xff\xff\xc3", 12, "branches" },
                 { "\xe2\xfe\x90\x90\x90\x90\xc3", 7, "moved" },
         };

@@ -13,7 +13,8 @@
 static void *next_record(uint64_t *p, unsigned kind)
 {
         while (*p < self->ring->head) {
-                struct ls_ring_rec *rec = (void *)((char *)self->ring + LS_RING_DATA + (*p & (self->ring->size - 1)));
+                struct ls_ring_rec *rec =
+                        (void *)((char *)self->ring + LS_RING_DATA + (*p & (self->ring->size - 1)));
 
                 *p += LS_RING_SIZE(rec->size_kind);
                 if (LS_RING_KIND(rec->size_kind) == kind)
@@ -114,9 +115,11 @@ static void compare_with_heard(lua_State *L, const struct definition *d)
                 char text[64];
 
                 assert_true(e->function == 0xffff || e->function < d->rec->nfunctions);
-                assert_true(i == 0 || e->ref > e[-1].ref || (e->ref == e[-1].ref && e->depth > e[-1].depth));
+                assert_true(i == 0 || e->ref > e[-1].ref ||
+                            (e->ref == e[-1].ref && e->depth > e[-1].depth));
                 assert_true(e->ref < d->rec->nir);
-                snprintf(text, sizeof text, "\n%u:%u:%u\n", e->line ? e->pos : 0, e->depth, e->line);
+                snprintf(text, sizeof text, "\n%u:%u:%u\n", e->line ? e->pos : 0, e->depth,
+                         e->line);
                 at = strstr(at, text);
                 assert_non_null(at);
                 at += strlen(text) - 1;
@@ -143,9 +146,11 @@ static void definitions_are_the_traces(void **state)
                "  local info = util.funcinfo(f, pc)\n"
                "  local line = info.currentline or 0\n"
                "  if not info.proto then line = 0 end\n"
-               "  heard[tr] = heard[tr] .. (pc < 0 and 0 or pc) .. ':' .. depth .. ':' .. line .. '\\n'\n"
+               "  heard[tr] = heard[tr] .. (pc < 0 and 0 or pc) .. ':' .. depth .. ':' .. line .. "
+               "'\\n'\n"
                "end, 'record')\n"
-               "jit.attach(function(what, tr) if what == 'start' then heard[tr] = '\\n' end end, 'trace')\n");
+               "jit.attach(function(what, tr) if what == 'start' then heard[tr] = '\\n' end end, "
+               "'trace')\n");
         run(L, work);
         run(L, "work(300) jit.off()");
         names = next_record(&p, LS_REC_IRNAMES);
@@ -166,7 +171,8 @@ static void definitions_are_the_traces(void **state)
                         n++;
                 }
                 for (uint32_t i = 0; i < d.rec->nsnapshots; i++) {
-                        assert_true(d.snapshots[i].function < d.rec->nfunctions || d.snapshots[i].function == 0xffff);
+                        assert_true(d.snapshots[i].function < d.rec->nfunctions ||
+                                    d.snapshots[i].function == 0xffff);
                         inlined += d.snapshots[i].nframes > 0 && d.snapshots[i].line > 0;
                 }
                 loops += d.rec->mcode_loop > 0;
@@ -191,7 +197,8 @@ static void without_map_only_the_start_is_told(void **state)
         run(vm->main, "work(300)");
         while ((body = next_record(&p, LS_REC_JITTRACE))) {
                 d = definition(body);
-                assert_true(d.rec->nfunctions == 1 && d.rec->nir == 0 && d.rec->nevents == 0 && d.rec->mcode_size == 0);
+                assert_true(d.rec->nfunctions == 1 && d.rec->nir == 0 && d.rec->nevents == 0 &&
+                            d.rec->mcode_size == 0);
                 assert_true(d.rec->start_line > 0 && d.rec->mcode > 0 && d.rec->flags == 0);
                 n++;
         }
@@ -211,7 +218,8 @@ static void a_full_ring_is_counted(void **state)
 
         (void)state;
         for (size_t size = 4096; size; size /= 2)
-                while ((body = ls_ring_reserve(self->ring, LS_REC_PAD, size, LS_RESERVE_DEFINITION)))
+                while ((body = ls_ring_reserve(self->ring, LS_REC_PAD, size,
+                                               LS_RESERVE_DEFINITION)))
                         ls_ring_commit(self->ring, body);
         run(vm->main, work);
         run(vm->main, "work(300)");
@@ -229,7 +237,8 @@ static const char attach_source[] =
         "local function tr(what) log[#log + 1] = what end\n"
         "local function rec(t, f, pc, depth)\n"
         "  records = records + 1\n"
-        "  if type(t) ~= 'number' or type(f) ~= 'function' or not (pc and depth) then log.bad = true end\n"
+        "  if type(t) ~= 'number' or type(f) ~= 'function' or not (pc and depth) then log.bad = "
+        "true end\n"
         "end\n"
         "local function loop(n) local s = 0 for i = 1, n do s = s + i % 7 end return s end\n"
         "jit.attach(tr, 'trace') jit.attach(rec, 'record')\n"
@@ -250,7 +259,8 @@ static const char attach_source[] =
         "jit.attach(f1, 'trace') jit.attach(bc) loadstring('return 1') assert(e == 1)\n"
         "jit.flush() assert(a == 2)\n"
         "coroutine.wrap(function() jit.flush() assert(a == 3) end)()\n"
-        "jit.attach(function() jit.attach(f2, 'trace') end, 'trace') jit.flush() jit.flush() assert(b == 3)\n"
+        "jit.attach(function() jit.attach(f2, 'trace') end, 'trace') jit.flush() jit.flush() "
+        "assert(b == 3)\n"
         "jit.attach(f2)\n"
         "local function message(...) return tostring(select(2, pcall(jit.attach, ...))) end\n"
         "assert(message():find('function expected, got no value', 1, true))\n"
@@ -287,8 +297,9 @@ static void errors_of_a_handler_pass(void **state)
         (void)state;
         assert_int_equal(pipe(pipes), 0);
         dup2(pipes[1], 2);
-        run(vm->main, "jit.attach(function(what) if what == 'stop' then error('boom', 0) end end, 'trace')\n"
-                      "for i = 1, 300 do end jit.attach(print) jit.off()");
+        run(vm->main,
+            "jit.attach(function(what) if what == 'stop' then error('boom', 0) end end, 'trace')\n"
+            "for i = 1, 300 do end jit.attach(print) jit.off()");
         dup2(err, 2);
         close(err);
         close(pipes[1]);
@@ -319,11 +330,12 @@ static void closing_is_safe(void **state)
         (void)state;
         lua_register(vm->main, "take_place", take_place);
         run(vm->main, work);
-        run(vm->main, "work(300) proxy = newproxy(true)\n"
-                      "getmetatable(proxy).__gc = function()\n"
-                      "  take_place() jit.attach(print, 'trace') jit.attach(print) pcall(jit.flush)\n"
-                      "  for i = 1, 300 do end work(100)\n"
-                      "end");
+        run(vm->main,
+            "work(300) proxy = newproxy(true)\n"
+            "getmetatable(proxy).__gc = function()\n"
+            "  take_place() jit.attach(print, 'trace') jit.attach(print) pcall(jit.flush)\n"
+            "  for i = 1, 300 do end work(100)\n"
+            "end");
         empty_ring();
         p = self->ring->head;
         close_vm(vm);

@@ -43,7 +43,8 @@ static void test_as_dlsym(void **state)
                 else
                         assert_null(dlsym(RTLD_NEXT, names[i]));
         }
-        assert_ptr_equal(ls_libc_table.posix_spawn, dlsym(RTLD_NEXT, "posix_spawn"));  /* it has two versions */
+        assert_ptr_equal(ls_libc_table.posix_spawn,
+                         dlsym(RTLD_NEXT, "posix_spawn")); /* it has two versions */
         assert_int_equal(sizeof ls_libc_table, sizeof(void *) * ENTRIES);
 }
 
@@ -81,7 +82,9 @@ static void test_late(void **state)
         assert_int_equal(write(fds[1], "abcdefg", 7), 7);
         ((const void **)&ls_libc_table)[i] = ls_libc_late + 16 * i;
         memset(&from, 0xff, sizeof from);
-        assert_int_equal(ls_libc()->recvfrom(fds[0], buf, 5, MSG_TRUNC | MSG_DONTWAIT, (struct sockaddr *)&from, &len), 7);
+        assert_int_equal(ls_libc()->recvfrom(fds[0], buf, 5, MSG_TRUNC | MSG_DONTWAIT,
+                                             (struct sockaddr *)&from, &len),
+                         7);
         assert_string_equal(buf, "abcde");
         assert_true(len < sizeof from);
         assert_ptr_equal(ls_libc()->recvfrom, dlsym(RTLD_NEXT, "recvfrom"));
@@ -91,7 +94,8 @@ static void test_late(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_as_dlsym), cmocka_unit_test(test_interposed),
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_as_dlsym),
+                                            cmocka_unit_test(test_interposed),
                                             cmocka_unit_test(test_late) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

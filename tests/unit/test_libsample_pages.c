@@ -23,7 +23,8 @@ static uint64_t distance(const void *a, const void *b)
 static void test_far_away(void **state)
 {
         char *ours = ls_pages_new(5000), *more = ls_pages_new(1);
-        void *program = mmap(NULL, 131072, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void *program =
+                mmap(NULL, 131072, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         (void)state;
         assert_non_null(ours);

@@ -54,7 +54,8 @@ int ls_share_grow(struct ls_shm *shm, size_t *mapped, uint32_t i)
 
 static struct ls_ring *ring_at(unsigned i)
 {
-        return (struct ls_ring *)((char *)ls_agent.shm + ls_ring_offset(SIZE, LS_RING_DATA + SIZE, i));
+        return (struct ls_ring *)((char *)ls_agent.shm +
+                                  ls_ring_offset(SIZE, LS_RING_DATA + SIZE, i));
 }
 
 static int begin(void **state)

@@ -29,10 +29,18 @@
 
 /* Each returns 7. A thread that loses its processor stands most often behind one of the pauses, of
  * which the first is within the five bytes that are replaced. */
-static const struct { const char *name, *code; size_t size; } functions[] = {
-        { "closed", "\xf3\x90\x90\x90\x90" "\xf3\x90\xf3\x90\xf3\x90\xf3\x90" "\xb8\x07\x00\x00\x00\xc3", 19 },
+static const struct { const char *name, *code; size_t size;
+} functions[] = {
+        { "closed",
+          "\xf3\x90\x90\x90\x90"
+          "\xf3\x90\xf3\x90\xf3\x90\xf3\x90"
+          "\xb8\x07\x00\x00\x00\xc3",
+          19 },
         { "first instruction of one byte",
-          "\x90\xf3\x90\x90\x90" "\xf3\x90\xf3\x90\xf3\x90\xf3\x90" "\xb8\x07\x00\x00\x00\xc3", 19 },
+          "\x90\xf3\x90\x90\x90"
+          "\xf3\x90\xf3\x90\xf3\x90\xf3\x90"
+          "\xb8\x07\x00\x00\x00\xc3",
+          19 },
 };
 
 static struct ls_shm *shm;              /* shared with the child */
@@ -75,14 +83,18 @@ static const char *hold(const struct ls_patch *patches, size_t n)
         uint32_t state = LS_HOLD_READY;
 
         assert_int_equal(n, 1);
-        shm->hold_ranges[0] = (struct ls_hold_range){ (uintptr_t)patches->target, (uint32_t)patches->moved,
-                                                      patches->closed != 0, { patches->saved[0], patches->saved[1] }, 0 };
+        shm->hold_ranges[0] = (struct ls_hold_range){ (uintptr_t)patches->target,
+                                                      (uint32_t)patches->moved,
+                                                      patches->closed != 0,
+                                                      { patches->saved[0], patches->saved[1] },
+                                                      0 };
         shm->n_hold = 1;
         if (!atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_ASKED))
                 return "given up";
         wait_while(LS_HOLD_ASKED);
         state = LS_HOLD_HELD;
-        return atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_CLAIMED) ? NULL : "refused";
+        return atomic_compare_exchange_strong(&shm->hold, &state, LS_HOLD_CLAIMED) ? NULL
+                                                                                   : "refused";
 }
 
 static void let_go(void)
@@ -104,10 +116,13 @@ static void patch_often(const char *code, size_t size, int held)
         for (unsigned i = 0; i < sizeof(faults) / sizeof(*faults); i++)
                 signal(faults[i], SIG_DFL);     /* cmocka's handlers go on */
         munmap(room, ROOM);             /* free below: so how far the jump goes is known */
-        page = mmap(room + ROOM / 2, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        page = mmap(room + ROOM / 2, 4096, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         memcpy(page, code, size);
         mprotect(page, 4096, prot);
-        patch = (struct ls_patch){ .name = "f", .target = page, .size = size, .replacement = (void *)replacement };
+        patch = (struct ls_patch){
+                .name = "f", .target = page, .size = size, .replacement = (void *)replacement
+        };
         ls_patch_call = held ? call_holder : NULL;
         ls_patch_hold = held ? hold : NULL;
         ls_patch_let_go = let_go;
@@ -178,7 +193,8 @@ static void test_not_held(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_held), cmocka_unit_test(test_not_held) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_held),
+                                            cmocka_unit_test(test_not_held) };
 
         shm = mmap(NULL, sizeof(*shm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (shm == MAP_FAILED)

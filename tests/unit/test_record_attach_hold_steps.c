@@ -43,7 +43,8 @@ static void begin_hold(void)
                 prctl(PR_SET_PDEATHSIG, SIGKILL);
                 atomic_store(&spinning, 1);
                 pthread_create(&thread, NULL, spin, NULL);
-                atomic_store(&shm->agent_tid, (uint32_t)getpid());      /* the main thread is the agent's */
+                atomic_store(&shm->agent_tid,
+                             (uint32_t)getpid()); /* the main thread is the agent's */
                 for (;;)
                         pause();
         }

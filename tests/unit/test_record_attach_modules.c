@@ -64,8 +64,10 @@ static uint32_t word_after(unsigned version, uint32_t before)
 
 static void word_of_a_thread(void **state)
 {
-        static const struct { unsigned version; uint32_t before, after; } cases[] = {
-                { 231, 0, 1 }, { 234, 0, 1 }, { 235, 0, 1 }, { 235, 1, 1 }, { 235, 7, 7 }, { 236, 0, 0 }, { 241, 0, 0 }, { 0, 0, 0 },
+        static const struct { unsigned version; uint32_t before, after;
+        } cases[] = {
+                { 231, 0, 1 }, { 234, 0, 1 }, { 235, 0, 1 }, { 235, 1, 1 },
+                { 235, 7, 7 }, { 236, 0, 0 }, { 241, 0, 0 }, { 0, 0, 0 },
         };
 
         (void)state;
@@ -76,12 +78,15 @@ static void word_of_a_thread(void **state)
 int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(version_of_this_one), cmocka_unit_test(version_of_another), cmocka_unit_test(version_of_none),
+                cmocka_unit_test(version_of_this_one),
+                cmocka_unit_test(version_of_another),
+                cmocka_unit_test(version_of_none),
                 cmocka_unit_test(word_of_a_thread),
         };
         int failed;
 
-        if (argc < 2 || !dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) || ls_modules_open(&modules, getpid(), NULL) < 0)
+        if (argc < 2 || !dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) ||
+            ls_modules_open(&modules, getpid(), NULL) < 0)
                 return 1;
         failed = cmocka_run_group_tests(tests, NULL, NULL);
         ls_modules_close(&modules);

@@ -37,9 +37,14 @@ static void take(int sig, siginfo_t *info, void *context)
         size_t size = dump_stack_end - (uint64_t)r[REG_RSP];
 
         (void)sig, (void)info;
-        taken.head = (struct ls_native){ .ip = (uint64_t)r[REG_RIP], .sp = (uint64_t)r[REG_RSP],
-                .bp = (uint64_t)r[REG_RBP], .bx = (uint64_t)r[REG_RBX], .r12 = (uint64_t)r[REG_R12],
-                .r13 = (uint64_t)r[REG_R13], .r14 = (uint64_t)r[REG_R14], .r15 = (uint64_t)r[REG_R15] };
+        taken.head = (struct ls_native){ .ip = (uint64_t)r[REG_RIP],
+                                         .sp = (uint64_t)r[REG_RSP],
+                                         .bp = (uint64_t)r[REG_RBP],
+                                         .bx = (uint64_t)r[REG_RBX],
+                                         .r12 = (uint64_t)r[REG_R12],
+                                         .r13 = (uint64_t)r[REG_R13],
+                                         .r14 = (uint64_t)r[REG_R14],
+                                         .r15 = (uint64_t)r[REG_R15] };
         taken.head.nbytes = (uint32_t)(size < sizeof(taken.bytes) ? size : sizeof(taken.bytes));
         taken.head.cut = size > sizeof(taken.bytes);
         copy(taken.bytes, (uint64_t)r[REG_RSP], taken.head.nbytes);
@@ -100,7 +105,8 @@ static int teardown(void **state)
 }
 
 /* Sends what was taken with the outermost keep bytes left out. */
-static int send(uint32_t keep, const struct ls_native_frame **ret_frames, size_t *ret_n, enum ls_unwind_end *ret_end)
+static int send(uint32_t keep, const struct ls_native_frame **ret_frames, size_t *ret_n,
+                enum ls_unwind_end *ret_end)
 {
         static uint8_t record[sizeof(taken)];
         struct ls_native head = taken.head;
@@ -109,7 +115,8 @@ static int send(uint32_t keep, const struct ls_native_frame **ret_frames, size_t
         head.keep = keep;
         memcpy(record, &head, sizeof(head));
         memcpy(record + sizeof(head), taken.bytes, head.nbytes);
-        return ls_native_stack(&process, &ring, record, sizeof(head) + head.nbytes, ret_frames, ret_n, ret_end);
+        return ls_native_stack(&process, &ring, record, sizeof(head) + head.nbytes, ret_frames,
+                               ret_n, ret_end);
 }
 
 /* The names of a stack in the trace, "leaf<caller<...", after the recording has ended. */
@@ -127,7 +134,8 @@ static void names_of(uint32_t stack, char *ret_names, size_t size)
         assert_int_equal(ls_profile_open(trace_path, &p, &error), 0);
         *ret_names = 0;
         for (; stack; stack = p->stacks[stack].parent) {
-                const struct ls_function *f = &p->functions[p->locations[p->stacks[stack].location].function];
+                const struct ls_function *f =
+                        &p->functions[p->locations[p->stacks[stack].location].function];
                 size_t len = strlen(ret_names);
 
                 assert_int_equal(f->kind, LS_FUNC_NATIVE);
@@ -158,8 +166,10 @@ static void stacks_get_their_names(void **state)
         assert_int_equal(send(0, &frames, &n, &end), 0);
         assert_int_equal(end, LS_UNWIND_COMPLETE);
         names_of(intern(frames, n), names, sizeof(names));
-        assert_non_null(strstr(names, "sample_here<plain_leaf<plain_inner<plain_vla<plain_aligned<plain_chain<"
-                                      "native_outer<stacks_get_their_names<"));
+        assert_non_null(
+                strstr(names,
+                       "sample_here<plain_leaf<plain_inner<plain_vla<plain_aligned<plain_chain<"
+                       "native_outer<stacks_get_their_names<"));
         assert_non_null(strstr(names, "<main<"));
         assert_int_equal(process.ends[LS_UNWIND_COMPLETE], 1);
 }
@@ -219,9 +229,16 @@ static void lengths_that_lie_are_refused(void **state)
         struct ls_native head;
         enum ls_unwind_end end;
         size_t n;
-        static const struct { uint32_t ncframes, nbytes, keep; } lies[] = {
-                { 0, 8, 0 }, { 1, 0, 0 }, { UINT32_MAX, 0, 0 }, { 0, UINT32_MAX, 0 }, { 0, 0, UINT32_MAX },
-                { 0x10000000, 0, 0 }, { 0x0fffffff, UINT32_MAX, 0 }, { 0, 0, 8 },
+        static const struct { uint32_t ncframes, nbytes, keep;
+        } lies[] = {
+                { 0, 8, 0 },
+                { 1, 0, 0 },
+                { UINT32_MAX, 0, 0 },
+                { 0, UINT32_MAX, 0 },
+                { 0, 0, UINT32_MAX },
+                { 0x10000000, 0, 0 },
+                { 0x0fffffff, UINT32_MAX, 0 },
+                { 0, 0, 8 },
         };
 
         (void)state;
@@ -231,10 +248,14 @@ static void lengths_that_lie_are_refused(void **state)
                 head.ncframes = lies[i].ncframes;
                 head.nbytes = lies[i].nbytes;
                 head.keep = lies[i].keep;
-                assert_int_equal(ls_native_stack(&process, &ring, &head, sizeof(head), &frames, &n, &end), -EINVAL);
+                assert_int_equal(ls_native_stack(&process, &ring, &head, sizeof(head), &frames, &n,
+                                                 &end),
+                                 -EINVAL);
         }
         for (size_t size = 0; size < sizeof(head); size++)
-                assert_int_equal(ls_native_stack(&process, &ring, &taken.head, size, &frames, &n, &end), -EINVAL);
+                assert_int_equal(ls_native_stack(&process, &ring, &taken.head, size, &frames, &n,
+                                                 &end),
+                                 -EINVAL);
         assert_int_equal(process.bad, sizeof(lies) / sizeof(*lies) + sizeof(head));
 }
 
@@ -295,18 +316,23 @@ static void a_segment_in_pieces_is_one(void **state)
         r = &mappings.ranges[range];
         assert_true(r->file_offset >= 4096);
         /* As the agent has it: longer than what the kernel shows of it in one line. */
-        rec = (struct ls_rec_mapping){ .start = r->start - 4096, .end = r->end + 4096,
-                                       .file_offset = r->file_offset - 4096, .path_len = (uint32_t)strlen(r->path) };
+        rec = (struct ls_rec_mapping){ .start = r->start - 4096,
+                                       .end = r->end + 4096,
+                                       .file_offset = r->file_offset - 4096,
+                                       .path_len = (uint32_t)strlen(r->path) };
         snprintf(path, sizeof(path), "%s", r->path);
         ls_mappings_done(&mappings);
         ls_mappings_init(&mappings, writer, NULL, &ids, getpid());
         assert_int_equal(ls_mappings_add(&mappings, &rec, path, (const uint8_t *)""), 0);
-        assert_int_equal(mprotect((void *)(addr & ~UINT64_C(4095)), 1, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
+        assert_int_equal(mprotect((void *)(addr & ~UINT64_C(4095)), 1,
+                                  PROT_READ | PROT_WRITE | PROT_EXEC),
+                         0);
         ls_mappings_find(&mappings, 0x1000);
         n = mappings.n_ranges;
         assert_true(n > 1);
         for (uint32_t i = 1; i < n; i++)
-                assert_true(mappings.ranges[i].start < rec.start || mappings.ranges[i].start >= rec.end);
+                assert_true(mappings.ranges[i].start < rec.start ||
+                            mappings.ranges[i].start >= rec.end);
         assert_int_equal(mappings.ranges[0].gone, 0);
         assert_int_equal(ls_mappings_find(&mappings, addr), 0);
         dlclose(library);
@@ -354,31 +380,84 @@ static const struct mixing {
         uint32_t want[12];                      /* innermost first */
 } mixings[] = {
         { "no Lua", { C(11, 1), C(12, 2) }, { { 0 } }, { { 0 } }, 0, { 11, 12 } },
-        { "C above and below Lua", { C(11, 1), C(12, 2), VM(100), C(13, 3) }, { { 100, 0, 0 } },
-          { { 0, 21 }, { 0, 22 } }, 0, { 11, 12, 22, 21, 13 } },
-        { "a C function that Lua called is there once", { C(11, 1), C(12, 2), VM(100), C(13, 3) }, { { 100, 0, 0 } },
-          { { 0, 21 }, { 2, 22 } }, 0, { 11, 22, 21, 13 } },
-        { "but not another one", { C(11, 1), C(12, 2), VM(100), C(13, 3) }, { { 100, 0, 0 } },
-          { { 0, 21 }, { 1, 22 } }, 0, { 11, 12, 22, 21, 13 } },
-        { "Lua called by C called by Lua", { VM(100), C(11, 1), C(12, 2), VM(200), C(13, 3) },
-          { { 100, 0, 0 }, { 200, 1, 0 } }, { { 0, 21 }, { 2, 22 }, { 0, 23 } }, 0, { 23, 11, 22, 21, 13 } },
-        { "one coroutine resumed by another", { C(11, 1), VM(100), VM(200), C(13, 3) },
-          { { 100, 0, 0 }, { 200, 1, 0 } }, { { 0, 21 }, { 0, 22 } }, 0, { 11, 22, 21, 13 } },
-        { "compiled code", { JIT(100), C(13, 3) }, { { 100, 0, 0 } }, { { 0, 21 } }, 31, { 31, 21, 13 } },
-        { "C called by compiled code", { C(11, 1), JIT(100), C(13, 3) }, { { 100, 0, 0 } }, { { 0, 21 } }, 31,
+        { "C above and below Lua",
+          { C(11, 1), C(12, 2), VM(100), C(13, 3) },
+          { { 100, 0, 0 } },
+          { { 0, 21 }, { 0, 22 } },
+          0,
+          { 11, 12, 22, 21, 13 } },
+        { "a C function that Lua called is there once",
+          { C(11, 1), C(12, 2), VM(100), C(13, 3) },
+          { { 100, 0, 0 } },
+          { { 0, 21 }, { 2, 22 } },
+          0,
+          { 11, 22, 21, 13 } },
+        { "but not another one",
+          { C(11, 1), C(12, 2), VM(100), C(13, 3) },
+          { { 100, 0, 0 } },
+          { { 0, 21 }, { 1, 22 } },
+          0,
+          { 11, 12, 22, 21, 13 } },
+        { "Lua called by C called by Lua",
+          { VM(100), C(11, 1), C(12, 2), VM(200), C(13, 3) },
+          { { 100, 0, 0 }, { 200, 1, 0 } },
+          { { 0, 21 }, { 2, 22 }, { 0, 23 } },
+          0,
+          { 23, 11, 22, 21, 13 } },
+        { "one coroutine resumed by another",
+          { C(11, 1), VM(100), VM(200), C(13, 3) },
+          { { 100, 0, 0 }, { 200, 1, 0 } },
+          { { 0, 21 }, { 0, 22 } },
+          0,
+          { 11, 22, 21, 13 } },
+        { "compiled code",
+          { JIT(100), C(13, 3) },
+          { { 100, 0, 0 } },
+          { { 0, 21 } },
+          31,
+          { 31, 21, 13 } },
+        { "C called by compiled code",
+          { C(11, 1), JIT(100), C(13, 3) },
+          { { 100, 0, 0 } },
+          { { 0, 21 } },
+          31,
           { 11, 31, 21, 13 } },
-        { "cut before Lua", { C(11, 1) }, { { 100, 0, 0 } }, { { 0, 21 }, { 0, 22 } }, 31, { 11, 31, 22, 21 } },
-        { "cut after some Lua", { C(11, 1), VM(100), C(12, 2) }, { { 100, 0, 0 }, { 200, 1, 0 } },
-          { { 0, 21 }, { 0, 22 } }, 0, { 11, 22, 12, 21 } },
-        { "a C frame that was passed by", { C(11, 1), VM(200), C(12, 2) }, { { 100, 0, 0 }, { 200, 1, 0 } },
-          { { 0, 21 }, { 0, 22 } }, 0, { 11, 22, 21, 12 } },
-        { "an interpreter that nobody knows", { C(11, 1), VM(50), C(12, 2), VM(100), C(13, 3) }, { { 100, 0, 0 } },
-          { { 0, 21 } }, 0, { 11, 12, 21, 13 } },
-        { "counts that lie", { C(11, 1), VM(100), C(12, 2), VM(200), C(13, 3) },
-          { { 100, 0, 0 }, { 200, UINT32_MAX, 0 }, { 300, 1, 0 } }, { { 0, 21 }, { 0, 22 } }, 0,
+        { "cut before Lua",
+          { C(11, 1) },
+          { { 100, 0, 0 } },
+          { { 0, 21 }, { 0, 22 } },
+          31,
+          { 11, 31, 22, 21 } },
+        { "cut after some Lua",
+          { C(11, 1), VM(100), C(12, 2) },
+          { { 100, 0, 0 }, { 200, 1, 0 } },
+          { { 0, 21 }, { 0, 22 } },
+          0,
+          { 11, 22, 12, 21 } },
+        { "a C frame that was passed by",
+          { C(11, 1), VM(200), C(12, 2) },
+          { { 100, 0, 0 }, { 200, 1, 0 } },
+          { { 0, 21 }, { 0, 22 } },
+          0,
+          { 11, 22, 21, 12 } },
+        { "an interpreter that nobody knows",
+          { C(11, 1), VM(50), C(12, 2), VM(100), C(13, 3) },
+          { { 100, 0, 0 } },
+          { { 0, 21 } },
+          0,
+          { 11, 12, 21, 13 } },
+        { "counts that lie",
+          { C(11, 1), VM(100), C(12, 2), VM(200), C(13, 3) },
+          { { 100, 0, 0 }, { 200, UINT32_MAX, 0 }, { 300, 1, 0 } },
+          { { 0, 21 }, { 0, 22 } },
+          0,
           { 11, 22, 21, 12, 13 } },
-        { "frames that one stands for", { C(11, 1), VM(100), C(13, 3) }, { { 100, 0, 0 } },
-          { { 0, 21 }, { 0, 22 }, { 5, 0 } }, 0, { 11, 22, 21, 13 } },
+        { "frames that one stands for",
+          { C(11, 1), VM(100), C(13, 3) },
+          { { 100, 0, 0 } },
+          { { 0, 21 }, { 0, 22 }, { 5, 0 } },
+          0,
+          { 11, 22, 21, 13 } },
         { "machine code without Lua", { C(11, 1), JIT(0) }, { { 0 } }, { { 0 } }, 0, { 11, 1 } },
 };
 
@@ -397,10 +476,13 @@ static void native_and_lua_frames_are_put_together(void **state)
                         n_lua++;
                 while (n_want < 12 && m->want[n_want])
                         n_want++;
-                assert_int_equal(ls_native_mix(&process, m->frames, n, m->cframes, n_cframes, m->lua, n_lua, m->jit,
-                                               &n_mixed), 0);
-                if (n_mixed != n_want || memcmp(process.mixed, m->want, n_want * sizeof(*m->want)) != 0)
-                        fail_msg("%s: %u locations, first %u", m->what, n_mixed, n_mixed ? process.mixed[0] : 0);
+                assert_int_equal(ls_native_mix(&process, m->frames, n, m->cframes, n_cframes,
+                                               m->lua, n_lua, m->jit, &n_mixed),
+                                 0);
+                if (n_mixed != n_want ||
+                    memcmp(process.mixed, m->want, n_want * sizeof(*m->want)) != 0)
+                        fail_msg("%s: %u locations, first %u", m->what, n_mixed,
+                                 n_mixed ? process.mixed[0] : 0);
         }
 }
 
@@ -416,22 +498,27 @@ static void mixed_stacks_reach_the_trace(void **state)
 
         (void)state;
         def.identity_name = ls_trace_string(writer, "lua", 3);
-        lua[0].location = lua[1].location = ls_trace_location(writer, ls_trace_function(writer, &def), 7);
+        lua[0].location = lua[1].location =
+                ls_trace_location(writer, ls_trace_function(writer, &def), 7);
         native_outer(&calls);
         memcpy(record, &taken.head, sizeof(taken.head));
         memcpy(record + sizeof(taken.head), taken.bytes, taken.head.nbytes);
         size = sizeof(taken.head) + taken.head.nbytes;
-        assert_int_equal(ls_native_sample(&process, &ring, record, size, lua, 2, 0, &stack, &end), 0);
+        assert_int_equal(ls_native_sample(&process, &ring, record, size, lua, 2, 0, &stack, &end),
+                         0);
         assert_int_equal(end, LS_UNWIND_COMPLETE);
         assert_true(ring.depth > 8);
         assert_int_equal(ring.locations[0], lua[0].location);
         assert_int_equal(ring.locations[1], lua[0].location);
         assert_int_equal(ring.stacks[ring.depth - 1], stack);
-        assert_int_equal(ls_native_sample(&process, &ring, record, size, lua, 2, 0, &again, &end), 0);
+        assert_int_equal(ls_native_sample(&process, &ring, record, size, lua, 2, 0, &again, &end),
+                         0);
         assert_int_equal(again, stack);
-        assert_int_equal(ls_native_sample(&process, &ring, record, size, lua, 0, 0, &again, &end), 0);
+        assert_int_equal(ls_native_sample(&process, &ring, record, size, lua, 0, 0, &again, &end),
+                         0);
         assert_int_not_equal(again, stack);
-        assert_int_equal(ls_native_sample(&process, &ring, record, 10, lua, 2, 0, &again, &end), -EINVAL);
+        assert_int_equal(ls_native_sample(&process, &ring, record, 10, lua, 2, 0, &again, &end),
+                         -EINVAL);
 }
 
 int main(int argc, char **argv)
@@ -445,7 +532,8 @@ int main(int argc, char **argv)
                 cmocka_unit_test_setup_teardown(a_segment_in_pieces_is_one, setup, teardown),
                 cmocka_unit_test_setup_teardown(memory_of_no_file_is_told_apart, setup, teardown),
                 cmocka_unit_test_setup_teardown(the_kernel_is_named_as_such, setup, teardown),
-                cmocka_unit_test_setup_teardown(native_and_lua_frames_are_put_together, setup, teardown),
+                cmocka_unit_test_setup_teardown(native_and_lua_frames_are_put_together, setup,
+                                                teardown),
                 cmocka_unit_test_setup_teardown(mixed_stacks_reach_the_trace, setup, teardown),
         };
 

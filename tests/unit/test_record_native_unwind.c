@@ -23,41 +23,65 @@ static const struct expected {
         { "plain_chain", C_CHAIN("plain") "scene_plain_chain" TO_MAIN, LS_UNWIND_COMPLETE, 100 },
         { "fp_chain", C_CHAIN("fp") "scene_fp_chain" TO_MAIN, LS_UNWIND_COMPLETE, 100 },
         { "slow_chain", C_CHAIN("slow") "scene_slow_chain" TO_MAIN, LS_UNWIND_COMPLETE, 100 },
-        { "plain_sorted", "*sample_here<plain_leaf<plain_compare<*<plain_sorted<scene_plain_sorted" TO_MAIN,
+        { "plain_sorted",
+          "*sample_here<plain_leaf<plain_compare<*<plain_sorted<scene_plain_sorted" TO_MAIN,
           LS_UNWIND_COMPLETE, 100 },
-        { "fp_sorted", "*sample_here<fp_leaf<fp_compare<*<fp_sorted<scene_fp_sorted" TO_MAIN, LS_UNWIND_COMPLETE, 100 },
-        { "slow_sorted", "*sample_here<slow_leaf<slow_compare<*<slow_sorted<scene_slow_sorted" TO_MAIN,
+        { "fp_sorted", "*sample_here<fp_leaf<fp_compare<*<fp_sorted<scene_fp_sorted" TO_MAIN,
           LS_UNWIND_COMPLETE, 100 },
-        { "in_handler", C_CHAIN("plain") "on_usr1<*<raise<scene_in_handler" TO_MAIN, LS_UNWIND_COMPLETE, 100 },
+        { "slow_sorted",
+          "*sample_here<slow_leaf<slow_compare<*<slow_sorted<scene_slow_sorted" TO_MAIN,
+          LS_UNWIND_COMPLETE, 100 },
+        { "in_handler", C_CHAIN("plain") "on_usr1<*<raise<scene_in_handler" TO_MAIN,
+          LS_UNWIND_COMPLETE, 100 },
         { "thread", C_CHAIN("plain") "thread_main<*", LS_UNWIND_COMPLETE, 100 },
-        { "deep", "*sample_here<plain_leaf<plain_deep<*<plain_deep<scene_deep" TO_MAIN, LS_UNWIND_COMPLETE, 100 },
-        { "truncated", "*sample_here<plain_leaf<plain_deep<*<plain_deep", LS_UNWIND_TRUNCATED, 100 },
-#define TICKS_OF(p) \
-        { "tick_" p "_fib", "*" p "_fib<*work_" p "_fib*" TO_MAIN, LS_UNWIND_COMPLETE, 98 }, \
-        { "tick_" p "_copies", "*" p "_copies<work_" p "_copies*" TO_MAIN, LS_UNWIND_COMPLETE, 98 }, \
-        { "tick_" p "_clocks", "*" p "_clocks<work_" p "_clocks*" TO_MAIN, LS_UNWIND_COMPLETE, 98 }, \
-        { "tick_" p "_allocations", "*" p "_allocations<work_" p "_allocations*" TO_MAIN, LS_UNWIND_COMPLETE, 98 }
-        TICKS_OF("plain"), TICKS_OF("fp"), TICKS_OF("slow"),
+        { "deep", "*sample_here<plain_leaf<plain_deep<*<plain_deep<scene_deep" TO_MAIN,
+          LS_UNWIND_COMPLETE, 100 },
+        { "truncated", "*sample_here<plain_leaf<plain_deep<*<plain_deep", LS_UNWIND_TRUNCATED,
+          100 },
+#define TICKS_OF(p)                                                                                \
+        { "tick_" p "_fib", "*" p "_fib<*work_" p "_fib*" TO_MAIN, LS_UNWIND_COMPLETE, 98 },       \
+                { "tick_" p "_copies", "*" p "_copies<work_" p "_copies*" TO_MAIN,                 \
+                  LS_UNWIND_COMPLETE, 98 },                                                        \
+                { "tick_" p "_clocks", "*" p "_clocks<work_" p "_clocks*" TO_MAIN,                 \
+                  LS_UNWIND_COMPLETE, 98 },                                                        \
+        {                                                                                          \
+                "tick_" p "_allocations", "*" p "_allocations<work_" p "_allocations*" TO_MAIN,    \
+                        LS_UNWIND_COMPLETE, 98                                                     \
+        }
+        TICKS_OF("plain"),
+        TICKS_OF("fp"),
+        TICKS_OF("slow"),
 };
 
 #define LUA_END "<LUA<*__libc_start_main*"
 static const struct expected in_lua[] = {
         { "direct", "*native_sample" LUA_END, LS_UNWIND_COMPLETE, 100 },
         { "call", "*native_sample<LUA<*native_call" LUA_END, LS_UNWIND_COMPLETE, 100 },
-        { "nested", "*native_sample<LUA<*native_call<LUA<*native_pcall<LUA<*native_pcall" LUA_END, LS_UNWIND_COMPLETE,
-          100 },
+        { "nested", "*native_sample<LUA<*native_call<LUA<*native_pcall<LUA<*native_pcall" LUA_END,
+          LS_UNWIND_COMPLETE, 100 },
         { "luapcall", "*native_sample" LUA_END, LS_UNWIND_COMPLETE, 100 },
         { "sort", "*native_sample<LUA<*" LUA_END, LS_UNWIND_COMPLETE, 100 },
         { "gsub", "*native_sample<LUA<*" LUA_END, LS_UNWIND_COMPLETE, 100 },
         { "coroutine", "*native_sample<LUA" LUA_END, LS_UNWIND_COMPLETE, 100 },
-        { "coroutines", "*native_sample<LUA<LUA<*native_pcall<LUA" LUA_END, LS_UNWIND_COMPLETE, 100 },
+        { "coroutines", "*native_sample<LUA<LUA<*native_pcall<LUA" LUA_END, LS_UNWIND_COMPLETE,
+          100 },
         { "meta", "*native_sample" LUA_END, LS_UNWIND_COMPLETE, 100 },
         { "gc", "*native_sample<LUA<*" LUA_END, LS_UNWIND_COMPLETE, 100 },
         { "callback", "*native_sample<LUA<*native_callback<*" LUA_END, LS_UNWIND_COMPLETE, 100 },
 #define LUA_TICKS(name) { "tick_" name, "*LUA<*__libc_start_main*", LS_UNWIND_COMPLETE, 98 }
-        LUA_TICKS("alloc"), LUA_TICKS("sorts"), LUA_TICKS("calls"), LUA_TICKS("pcalls"), LUA_TICKS("strings"),
-        LUA_TICKS("traces"), LUA_TICKS("math"), LUA_TICKS("interpreter"), LUA_TICKS("interpreter_math"),
-        LUA_TICKS("interpreter_strings"), LUA_TICKS("interpreter_ffi"), LUA_TICKS("callbacks"), LUA_TICKS("jit"),
+        LUA_TICKS("alloc"),
+        LUA_TICKS("sorts"),
+        LUA_TICKS("calls"),
+        LUA_TICKS("pcalls"),
+        LUA_TICKS("strings"),
+        LUA_TICKS("traces"),
+        LUA_TICKS("math"),
+        LUA_TICKS("interpreter"),
+        LUA_TICKS("interpreter_math"),
+        LUA_TICKS("interpreter_strings"),
+        LUA_TICKS("interpreter_ffi"),
+        LUA_TICKS("callbacks"),
+        LUA_TICKS("jit"),
         LUA_TICKS("ffi"),
 };
 
@@ -128,13 +152,15 @@ static void time_sample(void *ctx, struct space *space, const struct sample *sam
         clock_gettime(CLOCK_MONOTONIC, &a);
         sum->frames += ls_unwind(space->unwinder, &in, frames, FRAMES, &end);
         clock_gettime(CLOCK_MONOTONIC, &b);
-        sum->ns += (uint64_t)(b.tv_sec - a.tv_sec) * 1000000000u + (uint64_t)(b.tv_nsec - a.tv_nsec);
+        sum->ns += (uint64_t)(b.tv_sec - a.tv_sec) * 1000000000u +
+                   (uint64_t)(b.tv_nsec - a.tv_nsec);
         sum->samples++;
 }
 
 static void time_dump(const char *path)
 {
-        static const char *const names[] = { "first", "again", "again", "each as if it were the first" };
+        static const char *const names[] = { "first", "again", "again",
+                                             "each as if it were the first" };
         static struct space space;
 
         space_init(&space);
@@ -142,9 +168,9 @@ static void time_dump(const char *path)
                 struct times sum = { .cold = round == 3 };
 
                 read_dump(path, &space, time_sample, &sum);
-                print_message("%" PRIu64 " samples of %.1f frames, us a sample: %.2f (%s)\n", sum.samples,
-                              (double)sum.frames / (double)sum.samples, (double)sum.ns / 1e3 / (double)sum.samples,
-                              names[round]);
+                print_message("%" PRIu64 " samples of %.1f frames, us a sample: %.2f (%s)\n",
+                              sum.samples, (double)sum.frames / (double)sum.samples,
+                              (double)sum.ns / 1e3 / (double)sum.samples, names[round]);
         }
         space_done(&space);
 }
@@ -164,7 +190,8 @@ static void test_host(void **state)
 
 static void check_luajit(const char *luajit, char *const settings[])
 {
-        char *argv[] = { (char *)luajit, (char *)script_path, (char *)module_path, dump_path, NULL };
+        char *argv[] = { (char *)luajit, (char *)script_path, (char *)module_path, dump_path,
+                         NULL };
 
         print_message("%s\n", luajit);
         new_dump();
@@ -207,12 +234,14 @@ static void hostile_sample(void *ctx, struct space *space, const struct sample *
                         size_t at = (size_t)rand_r(seed) % (sample->head.size - 8) & ~(size_t)7;
 
                         /* wild, into the stack, or into code */
-                        value = i % 3 == 0 ? value : i % 3 == 1 ? sample->head.reg[LS_REG_RSP] + value % 16384
-                                                                : sample->head.reg[LS_REG_IP] + value % 4096;
+                        value = i % 3 == 0   ? value
+                                : i % 3 == 1 ? sample->head.reg[LS_REG_RSP] + value % 16384
+                                             : sample->head.reg[LS_REG_IP] + value % 4096;
                         memcpy(copy.stack + at, &value, 8);
                 }
                 to_input(&copy, &in);
-                in.stack_len = round % 4 ? copy.head.size : (size_t)rand_r(seed) % (copy.head.size + 1);
+                in.stack_len = round % 4 ? copy.head.size
+                                         : (size_t)rand_r(seed) % (copy.head.size + 1);
                 in.reg[rand_r(seed) % LS_NREGS] ^= (uint64_t)rand_r(seed) << (rand_r(seed) % 40);
                 in.known = (uint32_t)rand_r(seed) | AGENT_KNOWS;
                 for (size_t n = ls_unwind(space->unwinder, &in, frames, 16, &end); n > 1; n--)
@@ -239,10 +268,11 @@ static void test_hostile(void **state)
 static void test_eval(void **state)
 {
         /* what the linker writes for a PLT: rsp + 8 + ((rip & 15) >= 11 ? 8 : 0) */
-        const Dwarf_Op plt[] = { { 0x77, 8, 0, 0 }, { 0x80, 0, 0, 0 }, { 0x3f, 0, 0, 0 }, { 0x1a, 0, 0, 0 },
-                                 { 0x3b, 0, 0, 0 }, { 0x2a, 0, 0, 0 }, { 0x33, 0, 0, 0 }, { 0x24, 0, 0, 0 },
-                                 { 0x22, 0, 0, 0 } };
-        const Dwarf_Op empty_stack[] = { { 0x22, 0, 0, 0 } }, drop[] = { { 0x33, 0, 0, 0 }, { 0x13, 0, 0, 0 } };
+        const Dwarf_Op plt[] = { { 0x77, 8, 0, 0 }, { 0x80, 0, 0, 0 }, { 0x3f, 0, 0, 0 },
+                                 { 0x1a, 0, 0, 0 }, { 0x3b, 0, 0, 0 }, { 0x2a, 0, 0, 0 },
+                                 { 0x33, 0, 0, 0 }, { 0x24, 0, 0, 0 }, { 0x22, 0, 0, 0 } };
+        const Dwarf_Op empty_stack[] = { { 0x22, 0, 0, 0 } },
+                       drop[] = { { 0x33, 0, 0, 0 }, { 0x13, 0, 0, 0 } };
         Dwarf_Op many[40];
         uint64_t reg[LS_NREGS] = { 0 }, value;
         struct ls_cfi_values v = { .reg = reg, .known = 1u << LS_REG_RSP | 1u << LS_REG_IP };
@@ -267,8 +297,9 @@ static void test_eval(void **state)
 int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_eval), cmocka_unit_test(test_host), cmocka_unit_test(test_luajit),
-                cmocka_unit_test(test_other_luajits), cmocka_unit_test(test_hostile),
+                cmocka_unit_test(test_eval),    cmocka_unit_test(test_host),
+                cmocka_unit_test(test_luajit),  cmocka_unit_test(test_other_luajits),
+                cmocka_unit_test(test_hostile),
         };
 
         for (; argc > 1 && !strncmp(argv[1], "--", 2); argc--, argv++) {

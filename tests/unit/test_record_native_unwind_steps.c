@@ -78,7 +78,8 @@ static void read_sample(struct stepper *s, struct sample *sample, uint8_t *stack
         from = (struct iovec){ (void *)u.rsp, to.iov_len };
         assert_int_equal(process_vm_readv(s->pid, &to, 1, &from, 1, 0), to.iov_len);
         sample->head.size = (uint32_t)to.iov_len;
-        while (cframe && sample->head.n_cframes < DUMP_CFRAMES && cframe + 2 * CFRAME_SIZE <= s->stack_end) {
+        while (cframe && sample->head.n_cframes < DUMP_CFRAMES &&
+               cframe + 2 * CFRAME_SIZE <= s->stack_end) {
                 uint64_t previous = word(s->pid, cframe + CFRAME_PREVIOUS) & ~UINT64_C(7);
 
                 sample->head.cframes[sample->head.n_cframes++] = cframe;
@@ -151,7 +152,8 @@ static void stopped(struct stepper *s, int sig)
         } else if (s->on && sig == SIGTRAP && ++s->steps <= STEPS_MAX) {
                 look(s);
         }
-        ptrace(s->on && s->steps <= STEPS_MAX ? PTRACE_SINGLESTEP : PTRACE_CONT, s->pid, NULL, (void *)(intptr_t)pass);
+        ptrace(s->on && s->steps <= STEPS_MAX ? PTRACE_SINGLESTEP : PTRACE_CONT, s->pid, NULL,
+               (void *)(intptr_t)pass);
 }
 
 static void check_luajit(const char *luajit, char *const settings[])
@@ -177,7 +179,8 @@ static void check_luajit(const char *luajit, char *const settings[])
         while (waitpid(s.pid, &status, 0) == s.pid && WIFSTOPPED(status))
                 stopped(&s, WSTOPSIG(status));
         space_done(&s.space);
-        print_message("%s: %u instructions, %u stacks incomplete, %u jumps\n", luajit, s.all, s.incomplete, s.jumps);
+        print_message("%s: %u instructions, %u stacks incomplete, %u jumps\n", luajit, s.all,
+                      s.incomplete, s.jumps);
         assert_true(WIFEXITED(status));
         assert_int_equal(WEXITSTATUS(status), 0);
         assert_int_equal(s.marks, 16);

@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 
 /* Not in the header: what perf calls, too. */
-extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t, unw_word_t, unw_dyn_info_t *, unw_proc_info_t *, int, void *);
+extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t, unw_word_t, unw_dyn_info_t *,
+                                              unw_proc_info_t *, int, void *);
 
 struct image { char path[512]; const uint8_t *data; size_t size; };
 struct piece { uint64_t start, end, offset; unsigned image; };
@@ -59,8 +60,9 @@ static void read_maps(const char *text)
                 struct piece p;
                 char path[512];
 
-                if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %511[^\n]", &p.start, &p.end,
-                           &p.offset, path) != 4 || (*path != '/' && !ls_symbols_is_vdso(path)))
+                if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %511[^\n]",
+                           &p.start, &p.end, &p.offset, path) != 4 ||
+                    (*path != '/' && !ls_symbols_is_vdso(path)))
                         continue;
                 p.image = image_of(path);
                 assert_true(n_pieces < 512);
@@ -82,7 +84,9 @@ static const uint8_t *bytes_at(uint64_t addr, size_t n)
         const struct piece *p = piece_of(addr);
         uint64_t at = p ? addr - p->start + p->offset : 0;
 
-        return p && addr + n <= p->end && at + n <= images[p->image].size ? images[p->image].data + at : NULL;
+        return p && addr + n <= p->end && at + n <= images[p->image].size
+                       ? images[p->image].data + at
+                       : NULL;
 }
 
 /* --- libunwind's questions --- */
@@ -115,7 +119,8 @@ static int read_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *ret, int 
 }
 
 /* The table of the file at ip: .eh_frame_hdr, as linkers write it. */
-static int find_table(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *ret, int wants_info, void *ctx)
+static int find_table(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *ret, int wants_info,
+                      void *ctx)
 {
         static const uint8_t usual[] = { 1, 0x1b, 0x03, 0x3b };
         const struct piece *p = piece_of(ip);
@@ -156,13 +161,15 @@ static int has_no_list(unw_addr_space_t as, unw_word_t *ret, void *ctx)
         return -UNW_ENOINFO;
 }
 
-static int read_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *ret, int is_write, void *ctx)
+static int read_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *ret, int is_write,
+                      void *ctx)
 {
         (void)as, (void)reg, (void)ret, (void)is_write, (void)ctx;
         return -UNW_EBADREG;
 }
 
-static int has_no_name(unw_addr_space_t as, unw_word_t ip, char *name, size_t size, unw_word_t *offset, void *ctx)
+static int has_no_name(unw_addr_space_t as, unw_word_t ip, char *name, size_t size,
+                       unw_word_t *offset, void *ctx)
 {
         (void)as, (void)ip, (void)name, (void)size, (void)offset, (void)ctx;
         return -UNW_ENOINFO;
@@ -193,21 +200,24 @@ static size_t witness(const struct trial *t, const struct sample *s, struct plac
         do {
                 unw_word_t ip = 0, sp = 0;
 
-                if (unw_get_reg(&cursor, UNW_REG_IP, &ip) || unw_get_reg(&cursor, UNW_REG_SP, &sp) || !ip)
+                if (unw_get_reg(&cursor, UNW_REG_IP, &ip) ||
+                    unw_get_reg(&cursor, UNW_REG_SP, &sp) || !ip)
                         break;
                 ret[n++] = (struct place){ ip, sp };
         } while (n < FRAMES && unw_step(&cursor) > 0);
         return n;
 }
 
-static void tell(struct space *space, const struct sample *s, const struct ls_native_frame *ours, size_t n,
-                 const struct place *theirs, size_t n_theirs)
+static void tell(struct space *space, const struct sample *s, const struct ls_native_frame *ours,
+                 size_t n, const struct place *theirs, size_t n_theirs)
 {
         print_message("%s: %zu frames, libunwind %zu\n", s->head.name, n, n_theirs);
         for (size_t i = 0; i < n || i < n_theirs; i++)
-                print_message("  %2zu %-30s %#" PRIx64 " %#" PRIx64 " | %#" PRIx64 " %#" PRIx64 " %s\n", i,
-                              i < n ? name_of(space, ours[i].ip - (i > 0)) : "", i < n ? ours[i].ip : 0,
-                              i < n ? ours[i].sp : 0, i < n_theirs ? theirs[i].ip : 0, i < n_theirs ? theirs[i].sp : 0,
+                print_message("  %2zu %-30s %#" PRIx64 " %#" PRIx64 " | %#" PRIx64 " %#" PRIx64
+                              " %s\n",
+                              i, i < n ? name_of(space, ours[i].ip - (i > 0)) : "",
+                              i < n ? ours[i].ip : 0, i < n ? ours[i].sp : 0,
+                              i < n_theirs ? theirs[i].ip : 0, i < n_theirs ? theirs[i].sp : 0,
                               i < n_theirs ? name_of(space, theirs[i].ip - (i > 0)) : "");
 }
 
@@ -244,8 +254,13 @@ static void compare(void *ctx, struct space *space, const struct sample *s)
 static void each_sample(const char *program, int reg, struct trial *t)
 {
         static unw_accessors_t asks = {
-                .find_proc_info = find_table, .put_unwind_info = put_info, .get_dyn_info_list_addr = has_no_list,
-                .access_mem = read_word, .access_reg = read_reg, .access_fpreg = read_fpreg, .resume = cannot_resume,
+                .find_proc_info = find_table,
+                .put_unwind_info = put_info,
+                .get_dyn_info_list_addr = has_no_list,
+                .access_mem = read_word,
+                .access_reg = read_reg,
+                .access_fpreg = read_fpreg,
+                .resume = cannot_resume,
                 .get_proc_name = has_no_name,
         };
         static struct space space;
@@ -256,9 +271,13 @@ static void each_sample(const char *program, int reg, struct trial *t)
         read_dump_maps(dump_path, &space, read_maps, compare, t);
         space_done(&space);
         unw_destroy_addr_space(t->as);
-        print_message("%s%s%s: %u samples, %u of them to the first function; %u frames agree, %u samples differ\n",
+        print_message("%s%s%s: %u samples, %u of them to the first function; %u frames agree, %u "
+                      "samples differ\n",
                       strrchr(program, '/') + 1, reg < 0 ? "" : ", with a shifted ",
-                      reg < 0 ? "" : reg == LS_REG_RSP ? "rsp" : "rbp", t->samples, t->complete, t->frames, t->differ);
+                      reg < 0             ? ""
+                      : reg == LS_REG_RSP ? "rsp"
+                                          : "rbp",
+                      t->samples, t->complete, t->frames, t->differ);
 }
 
 static void frames_are_those_of_libunwind(void **state)

@@ -23,15 +23,46 @@ static int parse(struct ls_record_options *o, const char *a, const char *b)
 static void refused(void **state)
 {
         static const char *const bad[][2] = {
-                { "-i", "0" }, { "-i", "-1" }, { "-i", "1parsec" }, { "-i", "1ns" }, { "-i", "49us" }, { "-i", "" },
-                { "-i", "2h" }, { "-i", "nan" }, { "-i", "99999999999999999999s" }, { "-F", "0" }, { "-F", "-5" },
-                { "-F", "20001" }, { "-F", "inf" }, { "-F", "nan" }, { "-F", "1x" }, { "-d", "0" }, { "-d", "soon" },
-                { "--depth", "-1" }, { "--depth", "1e3" }, { "--depth", "" }, { "--depth", "99999999999999999999" },
-                { "--scope", "x" }, { "--scope", "" }, { "--timer", "itimer" }, { "-m", "1" }, { "-m", "1T" },
-                { "-m", "-1" }, { "-o", "" }, { "-D", "-2" }, { "-D", "-1" }, { "--control", "x" },
-                { "--switch-output", "10" }, { "--keep", "0" }, { "--engine", "jump" },
-                { "--engine", "" }, { "--jit-leaf", "no" }, { "--native=1", "x" }, { "--native=1G", "x" },
-                { "--native=lots", "x" }, { "--no-such", "x" },
+                { "-i", "0" },
+                { "-i", "-1" },
+                { "-i", "1parsec" },
+                { "-i", "1ns" },
+                { "-i", "49us" },
+                { "-i", "" },
+                { "-i", "2h" },
+                { "-i", "nan" },
+                { "-i", "99999999999999999999s" },
+                { "-F", "0" },
+                { "-F", "-5" },
+                { "-F", "20001" },
+                { "-F", "inf" },
+                { "-F", "nan" },
+                { "-F", "1x" },
+                { "-d", "0" },
+                { "-d", "soon" },
+                { "--depth", "-1" },
+                { "--depth", "1e3" },
+                { "--depth", "" },
+                { "--depth", "99999999999999999999" },
+                { "--scope", "x" },
+                { "--scope", "" },
+                { "--timer", "itimer" },
+                { "-m", "1" },
+                { "-m", "1T" },
+                { "-m", "-1" },
+                { "-o", "" },
+                { "-D", "-2" },
+                { "-D", "-1" },
+                { "--control", "x" },
+                { "--switch-output", "10" },
+                { "--keep", "0" },
+                { "--engine", "jump" },
+                { "--engine", "" },
+                { "--jit-leaf", "no" },
+                { "--native=1", "x" },
+                { "--native=1G", "x" },
+                { "--native=lots", "x" },
+                { "--no-such", "x" },
         };
 
         (void)state;
@@ -47,10 +78,12 @@ static void refused(void **state)
 
 static void taken(void **state)
 {
-        static const struct { const char *opt, *value; uint64_t interval; } good[] = {
-                { "-i", "1ms", 1000000 }, { "-i", "50us", 50000 }, { "-i", "2", 2000000 }, { "-i", "1.5ms", 1500000 },
-                { "-i", "1s", 1000000000 }, { "-F", "1000", 1000000 }, { "-F", "20000", 50000 }, { "-F", "999", 1001001 },
-                { "--depth", "5", 1000000 }, { "-m", "64K", 1000000 },
+        static const struct { const char *opt, *value; uint64_t interval;
+        } good[] = {
+                { "-i", "1ms", 1000000 },   { "-i", "50us", 50000 },    { "-i", "2", 2000000 },
+                { "-i", "1.5ms", 1500000 }, { "-i", "1s", 1000000000 }, { "-F", "1000", 1000000 },
+                { "-F", "20000", 50000 },   { "-F", "999", 1001001 },   { "--depth", "5", 1000000 },
+                { "-m", "64K", 1000000 },
         };
 
         (void)state;
@@ -69,9 +102,14 @@ static void taken(void **state)
 /* A power of two; larger where more is written in a second, unless it was asked for. */
 static void ring_sizes(void **state)
 {
-        static const struct { const char *opt, *value; uint32_t size; } cases[] = {
-                { "-m", "65K", 128u << 10 }, { "-i", "1ms", LS_DEFAULT_RING }, { "-i", "100us", LS_DEFAULT_RING },
-                { "--native", "-q", LS_DEFAULT_RING }, { "--native", "-i100us", LS_NATIVE_RING }, { "--native", "-m64K", 64u << 10 },
+        static const struct { const char *opt, *value; uint32_t size;
+        } cases[] = {
+                { "-m", "65K", 128u << 10 },
+                { "-i", "1ms", LS_DEFAULT_RING },
+                { "-i", "100us", LS_DEFAULT_RING },
+                { "--native", "-q", LS_DEFAULT_RING },
+                { "--native", "-i100us", LS_NATIVE_RING },
+                { "--native", "-m64K", 64u << 10 },
         };
 
         (void)state;
@@ -111,12 +149,19 @@ static void old_names(void **state)
 /* An option whose value may be left out takes no word of the program. */
 static void native_stacks(void **state)
 {
-        static const struct { const char *a, *b; uint32_t bytes; const char *first; } cases[] = {
-                { "-q", "-q", 0, "app" }, { "--native", "-q", LS_DEFAULT_NATIVE, "app" },
-                { "-q", "--native", LS_DEFAULT_NATIVE, "app" }, { "--native", "app2", LS_DEFAULT_NATIVE, "app2" },
-                { "--native=4K", "--engine=walk", 4096, "app" }, { "--native=1025", "-q", 1032, "app" },
-                { "--native", "--no-native", 0, "app" }, { "-q", "app2", 0, "app2" },
-                { "-i", "5ms", 0, "app" }, { "-qi", "5ms", 0, "app" }, { "app2", "--native", 0, "app2" },
+        static const struct { const char *a, *b; uint32_t bytes; const char *first;
+        } cases[] = {
+                { "-q", "-q", 0, "app" },
+                { "--native", "-q", LS_DEFAULT_NATIVE, "app" },
+                { "-q", "--native", LS_DEFAULT_NATIVE, "app" },
+                { "--native", "app2", LS_DEFAULT_NATIVE, "app2" },
+                { "--native=4K", "--engine=walk", 4096, "app" },
+                { "--native=1025", "-q", 1032, "app" },
+                { "--native", "--no-native", 0, "app" },
+                { "-q", "app2", 0, "app2" },
+                { "-i", "5ms", 0, "app" },
+                { "-qi", "5ms", 0, "app" },
+                { "app2", "--native", 0, "app2" },
         };
 
         (void)state;

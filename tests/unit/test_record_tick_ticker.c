@@ -109,8 +109,8 @@ static void play_agent(void)
                         sum += ticks[i];
                 }
         }
-        fprintf(stderr, "%u ticks in %u threads of %llu ms, %u threads with less than half\n", sum, THREADS,
-                (unsigned long long)(LIFE_NS / 1000000), poor);
+        fprintf(stderr, "%u ticks in %u threads of %llu ms, %u threads with less than half\n", sum,
+                THREADS, (unsigned long long)(LIFE_NS / 1000000), poor);
         _exit(poor > THREADS / 10 || sum < THREADS * (LIFE_NS / INTERVAL_NS) * 7 / 10 ? 1 : 0);
 }
 
@@ -236,7 +236,8 @@ static void a_ring_that_fills_is_passed_on(void **state)
         signal(LS_TICK_SIGNAL, on_tick);
         fake_memory(&memory, LS_MIN_RING);
         take_ring();
-        assert_int_equal(ls_ticker_start(&memory, getpid(), LS_TIMER_PERF, INTERVAL_NS, p.fd, &t), 0);
+        assert_int_equal(ls_ticker_start(&memory, getpid(), LS_TIMER_PERF, INTERVAL_NS, p.fd, &t),
+                         0);
         for (unsigned armed = 0; armed < 2; armed++) {
                 atomic_store(&my_ring->armed, armed);
                 request();
@@ -258,7 +259,8 @@ static void a_ring_that_fills_is_passed_on(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(threads_with_perf), cmocka_unit_test(sleeper_with_perf),
+        const struct CMUnitTest tests[] = { cmocka_unit_test(threads_with_perf),
+                                            cmocka_unit_test(sleeper_with_perf),
                                             cmocka_unit_test(threads_with_helper),
                                             cmocka_unit_test(a_ring_that_fills_is_passed_on) };
 

@@ -51,8 +51,10 @@ static void values_come_by_the_ring_and_by_the_table(void **state)
         assert_string_equal(profile->counters[1].name.s, "a");
         assert_int_equal(profile->processes[profile->counters[1].process].pid, 41);
         assert_int_equal(profile->counters[1].n, 2);
-        assert_true(profile->counters[1].counts[0].value == 1 && profile->counters[1].counts[0].time_ns == START_NS + 5);
-        assert_true(profile->counters[1].counts[1].value == 3 && profile->counters[1].counts[1].time_ns == START_NS + 20);
+        assert_true(profile->counters[1].counts[0].value == 1 &&
+                    profile->counters[1].counts[0].time_ns == START_NS + 5);
+        assert_true(profile->counters[1].counts[1].value == 3 &&
+                    profile->counters[1].counts[1].time_ns == START_NS + 20);
         assert_int_equal(profile->counters[2].n, 1);
         assert_true(profile->counters[2].counts[0].value == -0.5);
         assert_int_equal(translate.bad_records, 0);
@@ -138,8 +140,10 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(values_come_by_the_ring_and_by_the_table), TEST(long_recordings_have_sparse_values),
-                TEST(another_file_begins_anew), TEST(a_program_that_lies),
+                TEST(values_come_by_the_ring_and_by_the_table),
+                TEST(long_recordings_have_sparse_values),
+                TEST(another_file_begins_anew),
+                TEST(a_program_that_lies),
         };
 
         return cmocka_run_group_tests_name("record_counts", tests, NULL, NULL);

@@ -177,7 +177,8 @@ static void bad_headers_are_skipped_over(void **state)
 
 static void a_head_that_lies(void **state)
 {
-        static const uint64_t heads[] = { UINT64_MAX, 1ull << 40, LS_MIN_RING + 8, 13, UINT64_MAX / 2 + 4 };
+        static const uint64_t heads[] = { UINT64_MAX, 1ull << 40, LS_MIN_RING + 8, 13,
+                                          UINT64_MAX / 2 + 4 };
 
         (void)state;
         for (unsigned i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
@@ -196,7 +197,8 @@ static void fill_with_chain(uint64_t *words, uint64_t start, uint64_t *seed)
 
                 if (n > LS_MIN_RING / 8 - at)
                         n = LS_MIN_RING / 8 - at;
-                words[at] = LS_RING_STATE(start + at * 8, fake_random(seed) % 16 ? LS_RING_DONE : LS_RING_OPEN) |
+                words[at] = LS_RING_STATE(start + at * 8,
+                                          fake_random(seed) % 16 ? LS_RING_DONE : LS_RING_OPEN) |
                             (uint64_t)LS_RING_SIZE_KIND(n * 8, fake_random(seed) % 32) << 32;
                 for (uint32_t i = 1; i < n; i++)
                         words[at + i] = fake_random(seed);
@@ -214,8 +216,10 @@ static void garbage(void **state)
         (void)state;
         for (int round = 0; round < 400; round++) {
                 drain.rings[0].tail &= ~(uint64_t)(LS_MIN_RING - 1);    /* where a record starts */
-                fill_with_chain((uint64_t *)((char *)ring + LS_RING_DATA), drain.rings[0].tail, &seed);
-                atomic_store(&ring->head, round % 5 ? drain.rings[0].tail + LS_MIN_RING : fake_random(&seed));
+                fill_with_chain((uint64_t *)((char *)ring + LS_RING_DATA), drain.rings[0].tail,
+                                &seed);
+                atomic_store(&ring->head,
+                             round % 5 ? drain.rings[0].tail + LS_MIN_RING : fake_random(&seed));
                 atomic_store(&ring->in_write, (uint32_t)fake_random(&seed) % 2);
                 ls_drain_run(&drain, round % 2, (uint64_t)round * 1000000000);
         }
@@ -229,7 +233,8 @@ static void garbage(void **state)
  * has arrived. */
 static void a_writer_that_is_killed(void **state)
 {
-        _Atomic uint64_t *counted = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        _Atomic uint64_t *counted =
+                mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         uint64_t kill_at = 40000;
         int status;
         pid_t pid;
@@ -247,7 +252,8 @@ static void a_writer_that_is_killed(void **state)
         assert_int_equal(waitpid(pid, &status, 0), pid);
         ls_drain_run(&drain, 1, 2);
         assert_int_equal(seen.wrong, 0);
-        assert_true(seen.records == atomic_load(counted) || seen.records == atomic_load(counted) + 1);
+        assert_true(seen.records == atomic_load(counted) ||
+                    seen.records == atomic_load(counted) + 1);
         assert_true(drain.abandoned <= 1);
         munmap(counted, 4096);
 }

@@ -63,7 +63,9 @@ static void drain(struct ls_drain *d)
 
 static void begin_drain(struct ls_drain *d)
 {
-        const struct ls_drain_sink sink = { .record = on_record, .gap = on_gap, .closed = on_closed };
+        const struct ls_drain_sink sink = { .record = on_record,
+                                            .gap = on_gap,
+                                            .closed = on_closed };
 
         begin();
         assert_int_equal(ls_drain_init(d, &memory, &sink), 0);

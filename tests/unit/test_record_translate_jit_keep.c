@@ -21,7 +21,9 @@ static int setup(void **state)
         (void)state;
         if (fd < 0 || ls_trace_writer_open(fd, 1000000, &writer) < 0)
                 return -1;
-        return ls_jit_keep_init(&parent, writer, 0) < 0 || ls_jit_keep_init(&child, writer, 1) < 0 ? -1 : 0;
+        return ls_jit_keep_init(&parent, writer, 0) < 0 || ls_jit_keep_init(&child, writer, 1) < 0
+                       ? -1
+                       : 0;
 }
 
 static int teardown(void **state)
@@ -38,8 +40,10 @@ static void add(struct ls_jit_keep *k, uint32_t jit_id, uint32_t parent_id, uint
         const struct jit_part parts[] = { { 0, 0, line }, { 0, 0, line }, { 0, 0, line + 1 } };
         const uint32_t functions[] = { 1 };
         uint32_t size;
-        struct ls_rec_jittrace *rec = jit_record((struct ls_rec_jittrace){ .jit_id = jit_id, .parent_id = parent_id,
-                                                                           .number = jit_id, .start_line = line },
+        struct ls_rec_jittrace *rec = jit_record((struct ls_rec_jittrace){ .jit_id = jit_id,
+                                                                           .parent_id = parent_id,
+                                                                           .number = jit_id,
+                                                                           .start_line = line },
                                                  functions, 1, parts, 3, &size);
 
         assert_int_equal(ls_jit_keep_names(k, 1, JIT_NAMES, sizeof(JIT_NAMES) - 1), 0);
@@ -220,7 +224,8 @@ static void a_fork_costs_the_same_whatever_there_is(void **state)
                 ls_jit_keep_done(&one);
         }
         forked = seconds();
-        print_message("%d traces %.4f s, %d forks %.4f s\n", TRACES, filled - start, FORKS, forked - filled);
+        print_message("%d traces %.4f s, %d forks %.4f s\n", TRACES, filled - start, FORKS,
+                      forked - filled);
         /* a copy of all of them would cost as much as they did, each time */
         assert_true(forked - filled < 10 * (filled - start));
 }
@@ -232,10 +237,12 @@ int main(void)
                 cmocka_unit_test_setup_teardown(later_ones_are_each_its_own, setup, teardown),
                 cmocka_unit_test_setup_teardown(exec_in_the_child, setup, teardown),
                 cmocka_unit_test_setup_teardown(exec_in_the_parent, setup, teardown),
-                cmocka_unit_test_setup_teardown(exec_in_a_parent_that_has_all_from_its_own, setup, teardown),
+                cmocka_unit_test_setup_teardown(exec_in_a_parent_that_has_all_from_its_own, setup,
+                                                teardown),
                 cmocka_unit_test_setup_teardown(the_parent_ends_first, setup, teardown),
                 cmocka_unit_test_setup_teardown(those_given_up_are_counted, setup, teardown),
-                cmocka_unit_test_setup_teardown(a_fork_costs_the_same_whatever_there_is, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_fork_costs_the_same_whatever_there_is, setup,
+                                                teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

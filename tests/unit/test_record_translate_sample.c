@@ -26,10 +26,14 @@ static void define(struct ls_ring *r, uint32_t claim)
 }
 
 /* A sample at so many ms: of function f at its first line, or like another. */
-static int put(struct ls_ring *r, uint64_t ms, uint32_t f, enum ls_like like, uint32_t ticks, uint32_t coroutine)
+static int put(struct ls_ring *r, uint64_t ms, uint32_t f, enum ls_like like, uint32_t ticks,
+               uint32_t coroutine)
 {
         const struct ls_frame frame = { f, 10 * f };
-        struct ls_rec_sample s = { .time_ns = START_NS + ms * MS, .nframes = !like, .like = like, .coroutine_id = coroutine,
+        struct ls_rec_sample s = { .time_ns = START_NS + ms * MS,
+                                   .nframes = !like,
+                                   .like = like,
+                                   .coroutine_id = coroutine,
                                    .event = r == ring ? LS_EVENT_CPU : LS_EVENT_WALL,
                                    .flags = r == ring ? 0 : LS_SAMPLE_OFF_CPU };
 
@@ -40,20 +44,25 @@ static int put(struct ls_ring *r, uint64_t ms, uint32_t f, enum ls_like like, ui
 static int put_row(void *ctx, const struct ls_sample_block *b)
 {
         static const char *const events[256] = {
-                [LS_EVENT_CPU] = "cpu", [LS_EVENT_WALL] = "wall", [LS_EVENT_SUSPENDED] = "suspended",
+                [LS_EVENT_CPU] = "cpu",
+                [LS_EVENT_WALL] = "wall",
+                [LS_EVENT_SUSPENDED] = "suspended",
                 [LS_EVENT_READY] = "ready",
         };
 
         (void)ctx;
         for (uint32_t i = 0; i < b->n; i++) {
-                text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len, "%llu %s%s ",
-                                             (unsigned long long)((b->time_ns[i] - START_NS + MS / 2) / MS),
-                                             events[b->event[i]],
-                                             b->flags[i] & LS_SAMPLE_OFF_CPU ? " off" : "");
-                text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len, "%u:", b->weight[i]);
+                text_len += (size_t)
+                        snprintf(text + text_len, sizeof(text) - text_len, "%llu %s%s ",
+                                 (unsigned long long)((b->time_ns[i] - START_NS + MS / 2) / MS),
+                                 events[b->event[i]],
+                                 b->flags[i] & LS_SAMPLE_OFF_CPU ? " off" : "");
+                text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len,
+                                             "%u:", b->weight[i]);
                 put_stack(b->stack[i]);
                 if (b->coroutine[i])
-                        text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len, " co%u", b->coroutine[i]);
+                        text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len,
+                                                     " co%u", b->coroutine[i]);
                 text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len, "\n");
         }
         return 0;
@@ -98,8 +107,10 @@ static void rows_are_in_order_of_time(void **state)
         ls_translate_settle(&translate);
         put(watchers(), 65, 0, LS_LIKE_THREAD, 4, 0);
         finish();
-        assert_string_equal(all_rows(), "10 cpu 1:runs:10\n30 wall off 20:waits:20\n40 wall off 10:waits:20\n"
-                            "41 cpu 1:runs:10\n44 wall off 3:runs:10\n60 wall off 5:waits:20\n70 cpu 1:runs:10\n"
+        assert_string_equal(all_rows(),
+                            "10 cpu 1:runs:10\n30 wall off 20:waits:20\n40 wall off 10:waits:20\n"
+                            "41 cpu 1:runs:10\n44 wall off 3:runs:10\n60 wall off 5:waits:20\n70 "
+                            "cpu 1:runs:10\n"
                             "70 wall off 4:runs:10\n");
         assert_int_equal(translate.bad_records + translate.definition_missing, 0);
         assert_int_equal(translate.sample_ticks, 3);
@@ -114,13 +125,16 @@ static void without_any_stack_it_is_outside_of_lua(void **state)
         put(watchers(), 5, 0, LS_LIKE_RING, 1, 0);
         put(watchers(), 6, 0, LS_LIKE_THREAD, 2, 0);
         finish();
-        assert_string_equal(all_rows(), "5 wall off 1:[outside Lua]:0\n6 wall off 2:[outside Lua]:0\n");
+        assert_string_equal(all_rows(),
+                            "5 wall off 1:[outside Lua]:0\n6 wall off 2:[outside Lua]:0\n");
 }
 
 static void coroutines_are_the_same(void **state)
 {
         const struct ls_rec_coroutine agents[] = { { 1, 1, 1, 1, 0x1000 }, { 2, 1, 2, 1, 0x2000 } };
-        const struct ls_rec_coroutine theirs[] = { { 1, 1, 1, 1, 0x2000 }, { 2, 1, 2, 1, 0x3000 }, { 3, 1, 3, 1, 0x1000 } };
+        const struct ls_rec_coroutine theirs[] = { { 1, 1, 1, 1, 0x2000 },
+                                                   { 2, 1, 2, 1, 0x3000 },
+                                                   { 3, 1, 3, 1, 0x1000 } };
 
         (void)state;
         define(ring, 1);
@@ -139,7 +153,8 @@ static void coroutines_are_the_same(void **state)
         put(watchers(), 4, 2, LS_LIKE_NONE, 1, 2);
         put(watchers(), 5, 2, LS_LIKE_NONE, 1, 3);
         finish();
-        assert_string_equal(all_rows(), "1 wall off 1:waits:20 co1\n2 cpu 1:runs:10 co2\n3 cpu 1:runs:10 co1\n"
+        assert_string_equal(all_rows(),
+                            "1 wall off 1:waits:20 co1\n2 cpu 1:runs:10 co2\n3 cpu 1:runs:10 co1\n"
                             "4 wall off 1:waits:20 co3\n5 wall off 1:waits:20 co2\n");
         assert_int_equal(profile->n_coroutines, 4);
         for (uint32_t i = 1; i < 4; i++)
@@ -175,15 +190,18 @@ static void a_new_image_loses_nothing(void **state)
 
 static void nonsense_is_counted(void **state)
 {
-        struct ls_rec_sample s = { .time_ns = START_NS + MS, .event = LS_EVENT_WALL, .weight = { 1 } };
+        struct ls_rec_sample s = { .time_ns = START_NS + MS,
+                                   .event = LS_EVENT_WALL,
+                                   .weight = { 1 } };
         const struct ls_frame frame = { 1, 10 };
 
         (void)state;
         define(ring, 1);
         define(watchers(), 1);
-        fake_put(ring, LS_REC_SAMPLE, &s, sizeof(s), NULL, 0);          /* the agent sends no wall time */
+        fake_put(ring, LS_REC_SAMPLE, &s, sizeof(s), NULL, 0); /* the agent sends no wall time */
         s.event = LS_EVENT_CPU;
-        fake_put(watchers(), LS_REC_SAMPLE, &s, sizeof(s), NULL, 0);    /* nor the watcher time on a CPU */
+        fake_put(watchers(), LS_REC_SAMPLE, &s, sizeof(s), NULL,
+                 0); /* nor the watcher time on a CPU */
         s.event = LS_EVENT_WALL;
         s.like = LS_LIKE_THREAD + 1;
         fake_put(watchers(), LS_REC_SAMPLE, &s, sizeof(s), NULL, 0);
@@ -207,11 +225,17 @@ static int setup_suspended(void **state)
 }
 
 /* Of a suspended coroutine at so many ms: the stack of function f, as a place, or time there. */
-static void put_suspended(uint64_t ms, uint32_t event, uint32_t f, uint32_t place, uint32_t ticks, uint32_t coroutine)
+static void put_suspended(uint64_t ms, uint32_t event, uint32_t f, uint32_t place, uint32_t ticks,
+                          uint32_t coroutine)
 {
         const struct ls_frame frame = { f, 10 * f };
-        struct ls_rec_sample s = { .time_ns = START_NS + ms * MS, .nframes = f != 0,
-                                   .like = f ? LS_LIKE_NONE : LS_LIKE_PLACE, .coroutine_id = coroutine, .event = event, .flags = LS_SAMPLE_SUSPENDED, .place = place,
+        struct ls_rec_sample s = { .time_ns = START_NS + ms * MS,
+                                   .nframes = f != 0,
+                                   .like = f ? LS_LIKE_NONE : LS_LIKE_PLACE,
+                                   .coroutine_id = coroutine,
+                                   .event = event,
+                                   .flags = LS_SAMPLE_SUSPENDED,
+                                   .place = place,
                                    .vm_id = 1 };
 
         s.weight[LS_VMSTATE_C] = ticks;
@@ -220,7 +244,8 @@ static void put_suspended(uint64_t ms, uint32_t event, uint32_t f, uint32_t plac
 
 static void places_are_sent_once(void **state)
 {
-        const struct ls_rec_coroutine agents = { 1, 2, 1, 1, 0x1000 }, theirs = { 5, 2, 1, 1, 0x1000 };
+        const struct ls_rec_coroutine agents = { 1, 2, 1, 1, 0x1000 },
+                                      theirs = { 5, 2, 1, 1, 0x1000 };
 
         (void)state;
         define(ring, 1);
@@ -240,7 +265,9 @@ static void places_are_sent_once(void **state)
         assert_int_equal(translate.suspended_ticks, 25);
         assert_int_equal(translate.ready_ticks, 4);
         assert_int_equal(translate.sample_ticks, 1);
-        assert_string_equal(all_rows(), "10 cpu 1:runs:10 co1\n30 suspended 20:waits:20 co1\n30 ready 4:waits:20 co1\n"
+        assert_string_equal(all_rows(),
+                            "10 cpu 1:runs:10 co1\n30 suspended 20:waits:20 co1\n30 ready "
+                            "4:waits:20 co1\n"
                             "50 suspended 3:runs:10\n60 suspended 2:[definition lost]:0\n");
 }
 
@@ -263,10 +290,14 @@ static void suspended_nonsense_is_counted(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                BOTH(rows_are_in_order_of_time), BOTH(without_any_stack_it_is_outside_of_lua), BOTH(coroutines_are_the_same),
-                BOTH(a_new_image_loses_nothing), BOTH(nonsense_is_counted),
+                BOTH(rows_are_in_order_of_time),
+                BOTH(without_any_stack_it_is_outside_of_lua),
+                BOTH(coroutines_are_the_same),
+                BOTH(a_new_image_loses_nothing),
+                BOTH(nonsense_is_counted),
                 cmocka_unit_test_setup_teardown(places_are_sent_once, setup_suspended, teardown),
-                cmocka_unit_test_setup_teardown(suspended_nonsense_is_counted, setup_suspended, teardown),
+                cmocka_unit_test_setup_teardown(suspended_nonsense_is_counted, setup_suspended,
+                                                teardown),
                 cmocka_unit_test_setup_teardown(wall_alone_has_one_event, setup_wall, teardown),
         };
 

@@ -42,7 +42,8 @@ static void the_middle_that_was_cut(void **state)
         s.flags = LS_SAMPLE_MIDDLE_CUT;
         fake_sample(ring, s, frames);
         finish();
-        assert_string_equal(rows(), "1/1 main:10;b:20;c:30;d:40\n1/1 main:10;[middle cut]:0;d:40\n");
+        assert_string_equal(rows(),
+                            "1/1 main:10;b:20;c:30;d:40\n1/1 main:10;[middle cut]:0;d:40\n");
 }
 
 /* A record that its writer never finished: the samples that build on it are whole above it, and say
@@ -167,7 +168,9 @@ static void zones_coroutines_and_builtins(void **state)
         const struct ls_rec_vm vm = { 1, 0, 6, 0 };
         const struct ls_rec_thread thread = { 1, 4711, 4, 0 };
         const struct ls_rec_coroutine co = { 1, 2, 3, 1 };
-        const struct ls_rec_function builtin = { .func_id = 5, .kind = LS_FUNC_BUILTIN, .name_len = 13, .ffid = 7 };
+        const struct ls_rec_function builtin = {
+                .func_id = 5, .kind = LS_FUNC_BUILTIN, .name_len = 13, .ffid = 7
+        };
         const struct ls_frame frames[] = { { 5, 0 }, { 2, 20 } };
         struct ls_rec_sample s = sample(0, 2);
 
@@ -208,7 +211,8 @@ static void put_label(uint32_t id, uint32_t parent, const char *key, const char 
  * and is counted. */
 static void labels_of_samples(void **state)
 {
-        const struct ls_rec_label lie = { 3, 0, 4000000000u, 4000000000u }, far = { 70000, 0, 1, 1 };
+        const struct ls_rec_label lie = { 3, 0, 4000000000u, 4000000000u },
+                                  far = { 70000, 0, 1, 1 };
         const struct ls_frame frame[] = { { 2, 20 } };
         struct ls_rec_sample s = sample(0, 1);
 
@@ -242,7 +246,9 @@ int ls_test_c_function(int x)
 /* No MAPPING record: /proc/PID/maps and the file's symbols have the name. */
 static void c_functions_get_their_symbol(void **state)
 {
-        struct ls_rec_function f = { .func_id = 1, .kind = LS_FUNC_C, .addr = (uintptr_t)ls_test_c_function };
+        struct ls_rec_function f = { .func_id = 1,
+                                     .kind = LS_FUNC_C,
+                                     .addr = (uintptr_t)ls_test_c_function };
         struct ls_rec_function g = { .func_id = 2, .kind = LS_FUNC_C, .addr = (uintptr_t)rows };
         struct ls_rec_function nowhere = { .func_id = 3, .kind = LS_FUNC_C, .addr = 0x10 };
         const struct ls_frame frames[] = { { 1, 0 }, { 2, 0 }, { 3, 0 } };
@@ -385,14 +391,22 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(stacks_build_on_the_one_before), TEST(the_middle_that_was_cut),
-                TEST(a_lost_sample_names_nothing_wrong), TEST(an_unknown_function_is_said_to_be_lost),
-                TEST(ids_may_be_defined_anew), TEST(figures_that_cannot_be), TEST(a_sample_of_during_the_run),
+                TEST(stacks_build_on_the_one_before),
+                TEST(the_middle_that_was_cut),
+                TEST(a_lost_sample_names_nothing_wrong),
+                TEST(an_unknown_function_is_said_to_be_lost),
+                TEST(ids_may_be_defined_anew),
+                TEST(figures_that_cannot_be),
+                TEST(a_sample_of_during_the_run),
                 TEST(a_sample_shorter_than_it_says),
                 TEST(zones_coroutines_and_builtins),
-                TEST(labels_of_samples), TEST(c_functions_get_their_symbol),
-                TEST(texts_are_put_together_within_limits), TEST(all_texts_have_a_limit_too),
-                TEST(a_file_is_found_and_hashed), TEST(notices_arrive), TEST(garbage_of_every_kind),
+                TEST(labels_of_samples),
+                TEST(c_functions_get_their_symbol),
+                TEST(texts_are_put_together_within_limits),
+                TEST(all_texts_have_a_limit_too),
+                TEST(a_file_is_found_and_hashed),
+                TEST(notices_arrive),
+                TEST(garbage_of_every_kind),
         };
 
         return cmocka_run_group_tests_name("record_translate", tests, NULL, NULL);

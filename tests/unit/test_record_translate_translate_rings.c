@@ -31,7 +31,8 @@ static void put_function(unsigned i, uint32_t id, uint32_t first_line, const cha
         fake_name(at(i), id, LS_NAME_DEFINITION, name);
 }
 
-static void put_sample(unsigned i, uint32_t func, uint32_t line, uint32_t vm, uint32_t jit_id, uint32_t offset)
+static void put_sample(unsigned i, uint32_t func, uint32_t line, uint32_t vm, uint32_t jit_id,
+                       uint32_t offset)
 {
         const struct ls_frame frame = { func, line };
         struct ls_rec_sample s = sample(0, 1);
@@ -51,9 +52,9 @@ static int put_rows(void *ctx, const struct ls_sample_block *b)
         for (uint32_t i = 0; i < b->n && text_len < sizeof(text) - 4096; i++) {
                 const struct ls_jittrace *t = b->trace ? &profile->jittraces[b->trace[i]] : NULL;
 
-                text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len, "%u VM%u T%u ",
-                                             profile->threads[b->thread[i]].tid, profile->vms[b->vm[i]].number,
-                                             t ? t->number : 0);
+                text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len,
+                                             "%u VM%u T%u ", profile->threads[b->thread[i]].tid,
+                                             profile->vms[b->vm[i]].number, t ? t->number : 0);
                 put_stack(b->stack[i]);
                 text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len, "\n");
         }
@@ -121,7 +122,9 @@ static void claimed_ids_cost_little(void **state)
 
 static void a_ring_is_used_again(void **state)
 {
-        struct ls_rec_function open_ended = { .func_id = 2, .kind = LS_FUNC_LUA, .source_id = 1, .first_line = 5 };
+        struct ls_rec_function open_ended = {
+                .func_id = 2, .kind = LS_FUNC_LUA, .source_id = 1, .first_line = 5
+        };
 
         (void)state;
         put_thread(1, 101, "one");
@@ -142,7 +145,8 @@ static void a_ring_is_used_again(void **state)
         put_function(1, 1, 20, "b");
         put_sample(1, 1, 21, 1, 0, 0);
         finish();
-        assert_string_equal(all_rows(), "101 VM1 T0 a:11\n102 VM1 T0 [definition lost]:0\n102 VM1 T0 b:21\n");
+        assert_string_equal(all_rows(),
+                            "101 VM1 T0 a:11\n102 VM1 T0 [definition lost]:0\n102 VM1 T0 b:21\n");
         assert_int_equal(translate.definition_missing, 2);
 }
 
@@ -186,12 +190,14 @@ static void texts_are_written_once(void **state)
         finish();
         assert_int_equal(profile->n_sources, 3);
         assert_int_equal(profile->sources[1].text.len, 8);
-        assert_int_equal(translate.sources.written_bytes, 2 * 8);       /* the name of a chunk without one is its text */
+        assert_int_equal(translate.sources.written_bytes,
+                         2 * 8); /* the name of a chunk without one is its text */
         assert_int_equal(translate.sources.text_bytes, 8);
         assert_int_equal(translate.sources.text_cut, 0);
 }
 
-static void put_jittrace(unsigned i, struct ls_rec_jittrace head, const uint32_t *functions, uint32_t n)
+static void put_jittrace(unsigned i, struct ls_rec_jittrace head, const uint32_t *functions,
+                         uint32_t n)
 {
         static const struct jit_part parts[] = { { 0, 0, 12 }, { 1, 1, 25 }, { 0, 0, 13 } };
         uint32_t size;
@@ -217,8 +223,12 @@ static void traces_become_frames(void **state)
         put_function(0, 1, 10, "a");
         put_function(0, 2, 20, "b");
         put_irnames(1);
-        put_jittrace(0, (struct ls_rec_jittrace){ .jit_id = 1, .vm_id = 1, .number = 7, .start_line = 12 }, functions, 2);
-        put_jittrace(0, (struct ls_rec_jittrace){ .jit_id = 2, .vm_id = 1, .number = 8 }, functions, 2);
+        put_jittrace(0,
+                     (struct ls_rec_jittrace){
+                             .jit_id = 1, .vm_id = 1, .number = 7, .start_line = 12 },
+                     functions, 2);
+        put_jittrace(0, (struct ls_rec_jittrace){ .jit_id = 2, .vm_id = 1, .number = 8 }, functions,
+                     2);
         put_sample(0, 1, 0, 1, 1, 5);
         put_sample(0, 1, 0, 1, 1, JIT_PART_BYTES + 3);
         put_sample(0, 1, 0, 1, 1, 2 * JIT_PART_BYTES + 1);
@@ -250,7 +260,10 @@ static void samples_before_their_trace(void **state)
         put_function(1, 5, 10, "a");
         put_function(1, 6, 20, "b");
         put_irnames(1);
-        put_jittrace(1, (struct ls_rec_jittrace){ .jit_id = 3, .vm_id = 1, .number = 7, .start_line = 12 }, functions, 2);
+        put_jittrace(1,
+                     (struct ls_rec_jittrace){
+                             .jit_id = 3, .vm_id = 1, .number = 7, .start_line = 12 },
+                     functions, 2);
         finish();
         assert_string_equal(all_rows(), "100 VM1 T7 a:12\n100 VM1 T0 a:0\n");
         assert_int_equal(profile->jit_unknown_ticks, 1);
@@ -269,7 +282,11 @@ static void side_traces_bring_their_parents(void **state)
         put_irnames(1);
         put_jittrace(0, head, functions, 2);
         for (uint32_t id = 2; id <= 20; id++) {
-                head = (struct ls_rec_jittrace){ .jit_id = id, .vm_id = 1, .number = id, .root = 1, .parent_id = id - 1,
+                head = (struct ls_rec_jittrace){ .jit_id = id,
+                                                 .vm_id = 1,
+                                                 .number = id,
+                                                 .root = 1,
+                                                 .parent_id = id - 1,
                                                  .parent_exit = 0 };
                 put_jittrace(0, head, functions, 2);
         }
@@ -290,8 +307,13 @@ static void circles_of_parents(void **state)
         put_thread(0, 100, "main");
         put_function(0, 1, 10, "a");
         for (uint32_t id = 1; id <= 4; id++)
-                put_jittrace(0, (struct ls_rec_jittrace){ .jit_id = id, .vm_id = 1, .number = id, .root = 1,
-                                                          .parent_id = id % 4 + 1 }, functions, 2);
+                put_jittrace(0,
+                             (struct ls_rec_jittrace){ .jit_id = id,
+                                                       .vm_id = 1,
+                                                       .number = id,
+                                                       .root = 1,
+                                                       .parent_id = id % 4 + 1 },
+                             functions, 2);
         for (uint32_t id = 1; id <= 4; id++)
                 put_sample(0, 1, 0, 1, id, 1);
         finish();
@@ -310,12 +332,16 @@ static void hostile_traces(void **state)
         put_thread(0, 100, "main");
         put_function(0, 1, 10, "a");
         for (unsigned round = 0; round < 3000; round++) {
-                struct ls_rec_jittrace head = { .jit_id = round % 50 + 1, .vm_id = round % 3, .number = 1 };
+                struct ls_rec_jittrace head = { .jit_id = round % 50 + 1,
+                                                .vm_id = round % 3,
+                                                .number = 1 };
                 struct ls_rec_jittrace *rec = jit_record(head, functions, 2, parts, 2, &size);
-                uint32_t *words = (uint32_t *)rec, at_word = (uint32_t)(fake_random(&seed) % (size / 4));
+                uint32_t *words = (uint32_t *)rec,
+                         at_word = (uint32_t)(fake_random(&seed) % (size / 4));
 
                 words[at_word] = (uint32_t)fake_random(&seed);
-                fake_put(ring, LS_REC_JITTRACE, rec, fake_random(&seed) % 4 ? size : fake_random(&seed) % size, NULL, 0);
+                fake_put(ring, LS_REC_JITTRACE, rec,
+                         fake_random(&seed) % 4 ? size : fake_random(&seed) % size, NULL, 0);
                 put_sample(0, 1, 0, 1, round % 60 + 1, (uint32_t)fake_random(&seed) % 64);
                 free(rec);
                 if (round % 50 == 0)
@@ -376,15 +402,17 @@ static int put_native(uint32_t keep, const void *native, uint32_t size, uint32_t
         s.weight[LS_VMSTATE_C] = 1;
         memcpy(more, frames, (2 - keep) * sizeof(*frames));
         memcpy(more + (2 - keep) * sizeof(*frames), native, size);
-        return fake_put(ring, LS_REC_SAMPLE, &s, sizeof(s), more, (2 - keep) * sizeof(*frames) + size);
+        return fake_put(ring, LS_REC_SAMPLE, &s, sizeof(s), more,
+                        (2 - keep) * sizeof(*frames) + size);
 }
 
 /* Where nothing is found in the native stack the Lua frames are there all the same, also those that
  * are kept. */
 static void native_stacks_that_lead_nowhere(void **state)
 {
-        struct { struct ls_native head; struct ls_native_cframe c; uint64_t words[4]; } n = {
-                .head = { .ip = 0x10, .sp = 0x7ffe00000000, .ncframes = 1, .nbytes = 32 }, .c = { 0x7ffe00001000, 2, 0 } };
+        struct { struct ls_native head; struct ls_native_cframe c; uint64_t words[4];
+        } n = { .head = { .ip = 0x10, .sp = 0x7ffe00000000, .ncframes = 1, .nbytes = 32 },
+                .c = { 0x7ffe00001000, 2, 0 } };
 
         (void)state;
         native_on();
@@ -424,7 +452,8 @@ static void hostile_native_stacks(void **state)
                         head->nbytes = (uint32_t)fake_random(&seed) % 256 & ~7u;
                         head->keep = round % 3 ? 0 : (uint32_t)fake_random(&seed) % 512;
                 }
-                put += put_native(round % 2, words, size, round % 5 ? size : (uint32_t)fake_random(&seed) % 1024) == 0;
+                put += put_native(round % 2, words, size,
+                                  round % 5 ? size : (uint32_t)fake_random(&seed) % 1024) == 0;
                 if (round % 50 == 0)
                         run_drain();
         }
@@ -438,10 +467,19 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(ids_are_the_rings_own), TEST(claimed_ids_cost_little), TEST(a_ring_is_used_again), TEST(threads_come_and_go),
-                TEST(texts_are_written_once), TEST(traces_become_frames), TEST(samples_before_their_trace),
-                TEST(side_traces_bring_their_parents), TEST(circles_of_parents), TEST(hostile_traces),
-                TEST(kept_definitions_have_a_limit), TEST(native_stacks_that_lead_nowhere), TEST(hostile_native_stacks),
+                TEST(ids_are_the_rings_own),
+                TEST(claimed_ids_cost_little),
+                TEST(a_ring_is_used_again),
+                TEST(threads_come_and_go),
+                TEST(texts_are_written_once),
+                TEST(traces_become_frames),
+                TEST(samples_before_their_trace),
+                TEST(side_traces_bring_their_parents),
+                TEST(circles_of_parents),
+                TEST(hostile_traces),
+                TEST(kept_definitions_have_a_limit),
+                TEST(native_stacks_that_lead_nowhere),
+                TEST(hostile_native_stacks),
         };
 
         return cmocka_run_group_tests_name("record_rings", tests, NULL, NULL);

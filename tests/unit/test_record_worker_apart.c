@@ -40,7 +40,8 @@ static int tries(void *ctx)
         done[3] = kill(shared->other, SIGKILL) == 0;
         done[4] = ptrace(PTRACE_ATTACH, shared->other, NULL, NULL) == 0;
         done[5] = socket(AF_UNIX, SOCK_STREAM, 0) >= 0;
-        done[6] = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
+        done[6] = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+                  MAP_FAILED;
         done[7] = fork() >= 0;
         done[8] = unlink("/tmp/luasample-apart-not") == 0 || errno == ENOENT;
         done[9] = chmod("/tmp", 0777) == 0;
@@ -109,10 +110,13 @@ static void how_it_ends(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(what_it_is_for), cmocka_unit_test(nothing_else), cmocka_unit_test(how_it_ends),
+                cmocka_unit_test(what_it_is_for),
+                cmocka_unit_test(nothing_else),
+                cmocka_unit_test(how_it_ends),
         };
 
-        shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                      0);
         if (shared == MAP_FAILED || (shared->out = memfd_create("out", 0)) < 0)
                 return 1;
         return cmocka_run_group_tests(tests, NULL, NULL);

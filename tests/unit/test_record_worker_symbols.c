@@ -60,8 +60,8 @@ static uint64_t offset_of(const char *path, const char *symbol)
                 if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_SYMTAB)
                         continue;
                 for (int i = 0; gelf_getsym(data, i, &sym); i++)
-                        if (!strcmp(elf_strptr(elf, sh.sh_link, sym.st_name), symbol) && sym.st_value &&
-                            gelf_getshdr(elf_getscn(elf, sym.st_shndx), &code))
+                        if (!strcmp(elf_strptr(elf, sh.sh_link, sym.st_name), symbol) &&
+                            sym.st_value && gelf_getshdr(elf_getscn(elf, sym.st_shndx), &code))
                                 found = sym.st_value - code.sh_addr + code.sh_offset;
         }
         elf_end(elf);
@@ -111,17 +111,28 @@ static void expect(const char *path, uint64_t offset, const char *want)
 
 static void names_are_as_people_write_them(void **state)
 {
-        static const struct { const char *symbol, *name; } names[] = {
-                { "main", "main" }, { "memcpy@@GLIBC_2.14", "memcpy" }, { "", "" },
+        static const struct { const char *symbol, *name;
+        } names[] = {
+                { "main", "main" },
+                { "memcpy@@GLIBC_2.14", "memcpy" },
+                { "", "" },
                 { "_ZN3foo3barEi", "foo::bar" },
-                { "_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back" },
-                { "_ZN3fooC1Ev", "foo::foo" }, { "_ZN3foopLERKS_", "foo::operator+=" },
-                { "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt" },
+                { "_ZNSt6vectorIiSaIiEE9push_backERKi",
+                  "std::vector<int, std::allocator<int> >::push_back" },
+                { "_ZN3fooC1Ev", "foo::foo" },
+                { "_ZN3foopLERKS_", "foo::operator+=" },
+                { "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
+                  "core::fmt::Write::write_fmt" },
                 { "_RNvCsbmNqQUJIY6D_7mycrate3foo", "mycrate::foo" },
                 { "_RNvMs_NtCs1234_7mycrate3barNtB4_3Foo3new", "<mycrate::bar::Foo>::new" },
-                { "lj_gc_step.cold", "lj_gc_step" }, { "gc_sweep.constprop.0", "gc_sweep" },
-                { "rehash.isra.0.part.1", "rehash" }, { "_ZN3foo3barEi.cold", "foo::bar" },
-                { "_ZN", "_ZN" }, { "_R", "_R" }, { ".cold", ".cold" }, { "a.parts", "a.parts" },
+                { "lj_gc_step.cold", "lj_gc_step" },
+                { "gc_sweep.constprop.0", "gc_sweep" },
+                { "rehash.isra.0.part.1", "rehash" },
+                { "_ZN3foo3barEi.cold", "foo::bar" },
+                { "_ZN", "_ZN" },
+                { "_R", "_R" },
+                { ".cold", ".cold" },
+                { "a.parts", "a.parts" },
         };
         static char huge[100000];
         char name[512];
@@ -167,7 +178,8 @@ static void names_come_from_a_separate_file(void **state)
         assert_true(len >= 8);
         assert_null(ls_symbols_open(app, other, len));
         shell("mkdir %s/.debug && objcopy --only-keep-debug %s %s/.debug/app.debug && "
-              "objcopy -S --add-gnu-debuglink=%s/.debug/app.debug %s %s", dir, self, dir, dir, self, app);
+              "objcopy -S --add-gnu-debuglink=%s/.debug/app.debug %s %s",
+              dir, self, dir, dir, self, app);
         expect(app, plain, "ls_test_plain");
         shell("rm -r %s/.debug", dir);
 }
@@ -188,7 +200,8 @@ static void serve(int listener, const char *want, const char *file)
                         _exit(1);
                 request[n] = 0;
                 found = !strncmp(request, want, strlen(want));
-                n = snprintf(header, sizeof(header), "HTTP/1.1 %s\r\nContent-Length: %lld\r\nConnection: close\r\n\r\n",
+                n = snprintf(header, sizeof(header),
+                             "HTTP/1.1 %s\r\nContent-Length: %lld\r\nConnection: close\r\n\r\n",
                              found ? "200 OK" : "404 Not Found", found ? (long long)st.st_size : 0);
                 if (write(c, header, (size_t)n) < 0)
                         _exit(1);
@@ -202,12 +215,14 @@ static void serve(int listener, const char *want, const char *file)
 
 static pid_t start_server(const char *want, const char *file, int *ret_port)
 {
-        struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        struct sockaddr_in addr = { .sin_family = AF_INET,
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
         int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         socklen_t len = sizeof(addr);
         pid_t pid;
 
-        assert_true(listener >= 0 && bind(listener, (struct sockaddr *)&addr, len) == 0 && listen(listener, 8) == 0 &&
+        assert_true(listener >= 0 && bind(listener, (struct sockaddr *)&addr, len) == 0 &&
+                    listen(listener, 8) == 0 &&
                     getsockname(listener, (struct sockaddr *)&addr, &len) == 0);
         *ret_port = ntohs(addr.sin_port);
         pid = fork();
@@ -287,18 +302,28 @@ static void the_kernel_has_names_when_it_shows_them(void **state)
         (void)state;
         snprintf(path, sizeof(path), "%s/kallsyms", dir);
         f = fopen(path, "we");
-        fputs("ffffffff81001000 T startup\nffffffff81000000 t first\nffffffff81002000 d data\nnonsense\n"
-              "ffffffffc0000000 t in_module\t[xfs]\n", f);
+        fputs("ffffffff81001000 T startup\nffffffff81000000 t first\nffffffff81002000 d "
+              "data\nnonsense\n"
+              "ffffffffc0000000 t in_module\t[xfs]\n",
+              f);
         fclose(f);
         k = ls_kernel_symbols_open(path);
         assert_non_null(k);
-        assert_int_equal(ls_kernel_symbols_find(k, UINT64_C(0xffffffff81000fff), name, sizeof(name)), 0);
+        assert_int_equal(ls_kernel_symbols_find(k, UINT64_C(0xffffffff81000fff), name,
+                                                sizeof(name)),
+                         0);
         assert_string_equal(name, "first");
-        assert_int_equal(ls_kernel_symbols_find(k, UINT64_C(0xffffffff81002001), name, sizeof(name)), 0);
+        assert_int_equal(ls_kernel_symbols_find(k, UINT64_C(0xffffffff81002001), name,
+                                                sizeof(name)),
+                         0);
         assert_string_equal(name, "startup");
-        assert_int_equal(ls_kernel_symbols_find(k, UINT64_C(0xffffffffc0000001), name, sizeof(name)), 0);
+        assert_int_equal(ls_kernel_symbols_find(k, UINT64_C(0xffffffffc0000001), name,
+                                                sizeof(name)),
+                         0);
         assert_string_equal(name, "in_module");
-        assert_int_equal(ls_kernel_symbols_find(k, UINT64_C(0xffffffff80ffffff), name, sizeof(name)), -ENOENT);
+        assert_int_equal(ls_kernel_symbols_find(k, UINT64_C(0xffffffff80ffffff), name,
+                                                sizeof(name)),
+                         -ENOENT);
         ls_kernel_symbols_close(k);
         f = fopen(path, "we");
         fputs("0000000000000000 T startup\n0000000000000000 T other\n", f);

@@ -73,7 +73,8 @@ static void users_that_come_and_go(void **state)
                 w = ls_workers_of(ws, pid, NULL);
                 assert_int_equal(ls_worker_uid(w), FIRST + i);
                 assert_ptr_not_equal(w, held);
-                assert_int_equal(ls_worker_source(w, "/", "proc/self/status", path, &size, &hash), 0);
+                assert_int_equal(ls_worker_source(w, "/", "proc/self/status", path, &size, &hash),
+                                 0);
                 end(pid);
         }
         assert_int_equal(ls_worker_uid(held), FIRST);
@@ -117,11 +118,14 @@ static void more_files_than_it_knows(void **state)
 
         (void)state;
         for (unsigned i = 0; i < sizeof(files) / sizeof(*files); i++) {
-                snprintf(names[i], sizeof(names[i]), i % 1000 ? "/no/%u" : "/lib64/ld-linux-x86-64.so.2", i);
+                snprintf(names[i], sizeof(names[i]),
+                         i % 1000 ? "/no/%u" : "/lib64/ld-linux-x86-64.so.2", i);
                 files[i].path = names[i];
                 /* of no such file there is a row; -ENFILE and the like would be an answer about all
                  * further ones */
-                assert_int_equal(ls_worker_row(w, &files[i], 0x2000, &row, &function) == -2 /* ENOENT */, i % 1000 != 0);
+                assert_int_equal(ls_worker_row(w, &files[i], 0x2000, &row, &function) ==
+                                         -2 /* ENOENT */,
+                                 i % 1000 != 0);
         }
         ls_worker_row(w, &files[0], 0x2000, &row, &function);
         assert_false(files[0].bad);

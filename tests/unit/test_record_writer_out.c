@@ -44,7 +44,9 @@ static void tries(void)
         works |= (uint64_t)(kill(other, SIGKILL) == 0) << 4;
         works |= (uint64_t)(ptrace(PTRACE_ATTACH, other, NULL, NULL) == 0) << 5;
         works |= (uint64_t)(socket(AF_UNIX, SOCK_STREAM, 0) >= 0) << 6;
-        works |= (uint64_t)(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) << 7;
+        works |= (uint64_t)(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                                 0) != MAP_FAILED)
+                 << 7;
         works |= (uint64_t)(unlink("/tmp/luasample-writer") == 0 || errno == ENOENT) << 8;
         works |= (uint64_t)(chmod("/tmp", 0777) == 0) << 9;
         works |= (uint64_t)(isatty(0) || isatty(1) || isatty(2)) << 10;
@@ -63,7 +65,8 @@ static int asked(enum ls_ask_op op, int pid, uint32_t arg, const char *text)
         int fds[LS_OUT_FDS];
 
         strcpy(ask.text, text);
-        if (ls_wire_send(ASK, &ask, sizeof(ask), NULL, 0) < 0 || ls_wire_receive(ASK, &a, sizeof(a), fds, 0) < 0)
+        if (ls_wire_send(ASK, &ask, sizeof(ask), NULL, 0) < 0 ||
+            ls_wire_receive(ASK, &a, sizeof(a), fds, 0) < 0)
                 return 1;
         return a.error ? a.error : fds[0] >= 0 ? 2 : 0;
 }
@@ -71,15 +74,28 @@ static int asked(enum ls_ask_op op, int pid, uint32_t arg, const char *text)
 /* What is not a target's, or not what is needed of one. */
 static void asks(void)
 {
-        static const struct { enum ls_ask_op op; int own; uint32_t arg; const char *text; int error; } cases[] = {
-                { LS_ASK_FILE, 1, 0, "mem", -EPERM }, { LS_ASK_FILE, 1, 0, "../../etc/shadow", -EPERM }, { LS_ASK_FILE, 0, 0, "maps", -ESRCH },
-                { LS_ASK_LINK, 1, 0, "root", -EPERM }, { LS_ASK_LINK, 0, 0, "cwd", -ESRCH }, { LS_ASK_WORKER, 0, 7, "", -EPERM },
-                { LS_ASK_WORKER, 0, 4000000, "", -EPERM }, { LS_ASK_WORKER_END, 0, 4000000, "", 0 }, { LS_ASK_OUTER_ID, 0, 1, "", -ESRCH },
-                { (enum ls_ask_op)77, 1, 0, "", -ENOSYS }, { LS_ASK_FILE, 1, 0, "maps", 2 } };
+        static const struct {
+                enum ls_ask_op op;
+                int own;
+                uint32_t arg;
+                const char *text;
+                int error;
+        } cases[] = { { LS_ASK_FILE, 1, 0, "mem", -EPERM },
+                      { LS_ASK_FILE, 1, 0, "../../etc/shadow", -EPERM },
+                      { LS_ASK_FILE, 0, 0, "maps", -ESRCH },
+                      { LS_ASK_LINK, 1, 0, "root", -EPERM },
+                      { LS_ASK_LINK, 0, 0, "cwd", -ESRCH },
+                      { LS_ASK_WORKER, 0, 7, "", -EPERM },
+                      { LS_ASK_WORKER, 0, 4000000, "", -EPERM },
+                      { LS_ASK_WORKER_END, 0, 4000000, "", 0 },
+                      { LS_ASK_OUTER_ID, 0, 1, "", -ESRCH },
+                      { (enum ls_ask_op)77, 1, 0, "", -ENOSYS },
+                      { LS_ASK_FILE, 1, 0, "maps", 2 } };
         int pid = (int)figures->targets[1].samples;
 
         for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-                if (asked(cases[i].op, cases[i].own ? pid : 1, cases[i].arg, cases[i].text) != cases[i].error)
+                if (asked(cases[i].op, cases[i].own ? pid : 1, cases[i].arg, cases[i].text) !=
+                    cases[i].error)
                         figures->targets[0].samples |= (uint64_t)1 << i;
         figures->targets[0].sample_ticks = 1;
 }
@@ -95,7 +111,8 @@ static void reply(int error)
 static int be_writer(int argc, const char **argv)
 {
         static char first[LS_OUT_ROOM];
-        const struct ls_out_setup *setup = (const struct ls_out_setup *)(const void *)(first + sizeof(struct ls_out_head));
+        const struct ls_out_setup *setup =
+                (const struct ls_out_setup *)(const void *)(first + sizeof(struct ls_out_head));
         struct ls_rights rights;
 
         if (recv(SOCKET, first, sizeof(first), MSG_PEEK) <= 0 || !strcmp(setup->mark, "serves"))
@@ -131,7 +148,9 @@ static void look(void *ctx)
 
 static struct ls_out *start(const char *how)
 {
-        struct ls_out_config cfg = { .setup = { .interval_ns = 1000000 }, .full_fd = -1, .notice = notice, .look = look };
+        struct ls_out_config cfg = {
+                .setup = { .interval_ns = 1000000 }, .full_fd = -1, .notice = notice, .look = look
+        };
         struct ls_out *o = NULL;
 
         strcpy(cfg.setup.mark, how);
@@ -143,7 +162,12 @@ static struct ls_out *start(const char *how)
 
 static int tell(struct ls_out *o, enum ls_out_op op, const char *data, int fd)
 {
-        return ls_out_tell(o, &(struct ls_out_message){ .op = op, .data = data, .len = data ? strlen(data) : 0, .fds = { fd } }, NULL);
+        return ls_out_tell(o,
+                           &(struct ls_out_message){ .op = op,
+                                                     .data = data,
+                                                     .len = data ? strlen(data) : 0,
+                                                     .fds = { fd } },
+                           NULL);
 }
 
 static size_t occurrences(int fd, const char *text, char *buf, size_t size)
@@ -166,7 +190,12 @@ static void what_it_is_for(void **state)
         memcpy(large, "command", 8);
         for (size_t i = 8; i < sizeof(large) - 1; i++)
                 large[i] = (char)('a' + random() % 26);
-        assert_int_equal(ls_out_tell(o, &(struct ls_out_message){ .op = LS_OUT_INFO_STR, .data = large, .len = sizeof(large) - 1 }, NULL), 0);
+        assert_int_equal(ls_out_tell(o,
+                                     &(struct ls_out_message){ .op = LS_OUT_INFO_STR,
+                                                               .data = large,
+                                                               .len = sizeof(large) - 1 },
+                                     NULL),
+                         0);
         assert_int_equal(tell(o, LS_OUT_NOTICE, "a sentence of ours", 0), 0);
         assert_int_equal(tell(o, LS_OUT_FLUSH, NULL, 0), 0);
         assert_true(ls_out_figures(o)->size > 100000);
@@ -238,7 +267,9 @@ static void how_it_ends(void **state)
 int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(what_it_is_for), cmocka_unit_test(nothing_else), cmocka_unit_test(what_it_is_given),
+                cmocka_unit_test(what_it_is_for),
+                cmocka_unit_test(nothing_else),
+                cmocka_unit_test(what_it_is_given),
                 cmocka_unit_test(how_it_ends),
         };
 

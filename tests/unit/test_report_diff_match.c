@@ -10,9 +10,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-static const enum ls_match_rule rules[LS_DIFF_PASSES] = { LS_MATCH_ALL, LS_MATCH_EQUAL, LS_MATCH_ONE };
+static const enum ls_match_rule rules[LS_DIFF_PASSES] = { LS_MATCH_ALL, LS_MATCH_EQUAL,
+                                                          LS_MATCH_ONE };
 
-static void add(struct ls_match *m, const struct ls_match_item *items, uint32_t n, const uint32_t *want)
+static void add(struct ls_match *m, const struct ls_match_item *items, uint32_t n,
+                const uint32_t *want)
 {
         uint32_t got[8];
 
@@ -27,7 +29,8 @@ static void test_first(void **state)
 
         (void)state;
         /* things of one recording are different, whatever their keys are */
-        add(&m, (struct ls_match_item[]){ { { 7 }, 0 }, { { 7 }, 0 }, { { 0 }, 0 } }, 3, (uint32_t[]){ 1, 2, 3 });
+        add(&m, (struct ls_match_item[]){ { { 7 }, 0 }, { { 7 }, 0 }, { { 0 }, 0 } }, 3,
+            (uint32_t[]){ 1, 2, 3 });
         add(&m, NULL, 0, NULL);
         assert_int_equal(m.n, 3);
         ls_match_done(&m);
@@ -38,10 +41,12 @@ static void test_surest_key_first(void **state)
         struct ls_match m = { .first = 0 };
 
         (void)state;
-        add(&m, (struct ls_match_item[]){ { { 1, 9 }, 0 }, { { 2, 9 }, 1 } }, 2, (uint32_t[]){ 0, 1 });
+        add(&m, (struct ls_match_item[]){ { { 1, 9 }, 0 }, { { 2, 9 }, 1 } }, 2,
+            (uint32_t[]){ 0, 1 });
         /* the second has key 2 for sure: only the first is left for key 9 of the less sure ones,
          * one to one */
-        add(&m, (struct ls_match_item[]){ { { 3, 9 }, 0 }, { { 2, 9 }, 1 } }, 2, (uint32_t[]){ 0, 1 });
+        add(&m, (struct ls_match_item[]){ { { 3, 9 }, 0 }, { { 2, 9 }, 1 } }, 2,
+            (uint32_t[]){ 0, 1 });
         /* it is known by its new key from now on, and no longer by the old one */
         add(&m, (struct ls_match_item[]){ { { 3 }, 0 } }, 1, (uint32_t[]){ 0 });
         add(&m, (struct ls_match_item[]){ { { 1 }, 0 } }, 1, (uint32_t[]){ 2 });
@@ -54,7 +59,8 @@ static void test_order(void **state)
 
         (void)state;
         add(&m, (struct ls_match_item[]){ { { 5 }, 30 }, { { 5 }, 10 } }, 2, (uint32_t[]){ 0, 1 });
-        add(&m, (struct ls_match_item[]){ { { 5 }, 100 }, { { 5 }, 200 }, { { 5 }, 300 } }, 3, (uint32_t[]){ 1, 0, 2 });
+        add(&m, (struct ls_match_item[]){ { { 5 }, 100 }, { { 5 }, 200 }, { { 5 }, 300 } }, 3,
+            (uint32_t[]){ 1, 0, 2 });
         ls_match_done(&m);
 }
 
@@ -66,8 +72,8 @@ static void test_rules(void **state)
         add(&m, (struct ls_match_item[]){ { { 0, 4 }, 1 }, { { 0, 4 }, 2 }, { { 0, 0, 6 }, 0 } }, 3,
             (uint32_t[]){ 0, 1, 2 });
         /* one against two: not the same number; two against one: not one */
-        add(&m, (struct ls_match_item[]){ { { 0, 4 }, 1 }, { { 0, 0, 6 }, 0 }, { { 0, 0, 6 }, 1 } }, 3,
-            (uint32_t[]){ 3, 4, 5 });
+        add(&m, (struct ls_match_item[]){ { { 0, 4 }, 1 }, { { 0, 0, 6 }, 0 }, { { 0, 0, 6 }, 1 } },
+            3, (uint32_t[]){ 3, 4, 5 });
         ls_match_done(&m);
         add(&m, (struct ls_match_item[]){ { { 0, 4 }, 1 }, { { 0, 4 }, 2 }, { { 0, 0, 6 }, 0 } }, 3,
             (uint32_t[]){ 0, 1, 2 });
@@ -124,8 +130,9 @@ static void test_lines(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_first), cmocka_unit_test(test_surest_key_first), cmocka_unit_test(test_order),
-                cmocka_unit_test(test_rules), cmocka_unit_test(test_keys), cmocka_unit_test(test_lines),
+                cmocka_unit_test(test_first), cmocka_unit_test(test_surest_key_first),
+                cmocka_unit_test(test_order), cmocka_unit_test(test_rules),
+                cmocka_unit_test(test_keys),  cmocka_unit_test(test_lines),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

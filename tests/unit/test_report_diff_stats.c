@@ -26,15 +26,25 @@ static void test_normal(void **state)
 
 static void test_student(void **state)
 {
-        static const struct { double t, df, p; } known[] = {
-                { 2.0, 3.5, 0.126138522576 }, { 0.1, 1, 0.936548965139 }, { 12.7062047, 1, 0.0500000001418 },
-                { 5.5, 8, 0.000573744445946 }, { -5.5, 8, 0.000573744445946 }, { 2.1, 120.7, 0.0378112104424 },
-                { 30, 4, 7.35285609766e-06 }, { 0.0001, 7, 0.99992300171 }, { 0, 3, 1 }, { 2, 0, 1 }, { NAN, 4, 1 },
+        static const struct { double t, df, p;
+        } known[] = {
+                { 2.0, 3.5, 0.126138522576 },
+                { 0.1, 1, 0.936548965139 },
+                { 12.7062047, 1, 0.0500000001418 },
+                { 5.5, 8, 0.000573744445946 },
+                { -5.5, 8, 0.000573744445946 },
+                { 2.1, 120.7, 0.0378112104424 },
+                { 30, 4, 7.35285609766e-06 },
+                { 0.0001, 7, 0.99992300171 },
+                { 0, 3, 1 },
+                { 2, 0, 1 },
+                { NAN, 4, 1 },
         };
 
         (void)state;
         for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-                assert_true(fabs(ls_student_tails(known[i].t, known[i].df) - known[i].p) <= 1e-8 * known[i].p + 1e-13);
+                assert_true(fabs(ls_student_tails(known[i].t, known[i].df) - known[i].p) <=
+                            1e-8 * known[i].p + 1e-13);
         NEAR(ls_student_tails(1.959964, 1e9), ls_normal_tails(1.959964));
         assert_true(fabs(ls_student_tails(1.959964, 9e5) - ls_normal_tails(1.959964)) < 1e-6);
 }
@@ -64,7 +74,8 @@ static void test_welch(void **state)
 
 static void test_mann_whitney(void **state)
 {
-        static const double c[] = { 1.5, 3.5, 7.1, 9.9, 2.2 }, d[] = { 4.4, 8.8, 3.9, 10.5, 11.0, 12.2 };
+        static const double c[] = { 1.5, 3.5, 7.1, 9.9, 2.2 },
+                            d[] = { 4.4, 8.8, 3.9, 10.5, 11.0, 12.2 };
         double e[15], f[14];
 
         (void)state;
@@ -103,7 +114,8 @@ static void test_counts(void **state)
 
 static void test_adjust(void **state)
 {
-        static const double p[] = { 0.001, 0.04, 0.03, 0.8, 0.012, 0.2 }, want[] = { 0.006, 0.06, 0.06, 0.8, 0.036, 0.24 };
+        static const double p[] = { 0.001, 0.04, 0.03, 0.8, 0.012, 0.2 },
+                            want[] = { 0.006, 0.06, 0.06, 0.8, 0.036, 0.24 };
         double q[6], all[3] = { 1, 1, 1 };
 
         (void)state;
@@ -124,7 +136,8 @@ static void test_false_alarms(void **state)
 
         (void)state;
         for (int k = 0; k <= N; k++)
-                chance[k] = exp(lgamma(N + 1) - lgamma(k + 1) - lgamma(N - k + 1) + k * log(0.2) + (N - k) * log(0.8));
+                chance[k] = exp(lgamma(N + 1) - lgamma(k + 1) - lgamma(N - k + 1) + k * log(0.2) +
+                                (N - k) * log(0.8));
         for (int i = 0; i <= N; i++)
                 for (int k = 0; k <= N; k++)
                         alarms += ls_test_shares(i, N, k, N) <= 0.05 ? chance[i] * chance[k] : 0;
@@ -134,8 +147,9 @@ static void test_false_alarms(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_normal), cmocka_unit_test(test_student), cmocka_unit_test(test_welch),
-                cmocka_unit_test(test_mann_whitney), cmocka_unit_test(test_counts), cmocka_unit_test(test_adjust),
+                cmocka_unit_test(test_normal),       cmocka_unit_test(test_student),
+                cmocka_unit_test(test_welch),        cmocka_unit_test(test_mann_whitney),
+                cmocka_unit_test(test_counts),       cmocka_unit_test(test_adjust),
                 cmocka_unit_test(test_false_alarms),
         };
 

@@ -22,7 +22,8 @@ static struct ls_info infos[] = {
         { .key = { "lost.ring-full", 14 }, .is_u64 = 1, .u64 = 50 },
 };
 
-static struct ls_facts facts_of(unsigned n_infos, uint64_t complete, uint64_t samples, uint64_t ticks)
+static struct ls_facts facts_of(unsigned n_infos, uint64_t complete, uint64_t samples,
+                                uint64_t ticks)
 {
         struct ls_profile p = { .infos = infos, .n_infos = n_infos, .interval_ns = 1000000,
                                 .recorded_samples = samples, .recorded_ticks = ticks };
@@ -43,7 +44,8 @@ static void stale_totals(void **state)
         assert_int_equal(f.cpu_ns, 90000000000u);
         assert_int_equal(f.elapsed_ns, 0);              /* not known */
         assert_true(f.achieved_hz > 977 && f.achieved_hz < 978);
-        assert_true(f.own_share > 0.00099 && f.own_share < 0.00101);    /* both terms are a minute old */
+        assert_true(f.own_share > 0.00099 &&
+                    f.own_share < 0.00101); /* both terms are a minute old */
 }
 
 /* Chunks that cannot be read do not change what a trace says in the end. */
@@ -70,15 +72,20 @@ static void no_totals(void **state)
 
 static void counted(void **state)
 {
-        static const struct { uint64_t n; const char *what, *want; } cases[] = {
-                { 1, "ticks whose signal was late", "tick whose signal was late" }, { 2, "ticks seen", "ticks seen" },
-                { 0, "ticks seen", "ticks seen" }, { 1, "native stacks that end", "native stack that end" }, { 1, "dust", "dust" },
+        static const struct { uint64_t n; const char *what, *want;
+        } cases[] = {
+                { 1, "ticks whose signal was late", "tick whose signal was late" },
+                { 2, "ticks seen", "ticks seen" },
+                { 0, "ticks seen", "ticks seen" },
+                { 1, "native stacks that end", "native stack that end" },
+                { 1, "dust", "dust" },
         };
         char buf[64];
 
         (void)state;
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-                assert_string_equal(ls_counted_text(cases[i].n, cases[i].what, buf, sizeof(buf)), cases[i].want);
+                assert_string_equal(ls_counted_text(cases[i].n, cases[i].what, buf, sizeof(buf)),
+                                    cases[i].want);
 }
 
 int main(void)

@@ -45,12 +45,13 @@ static void write_file(const char *path, const char *text)
 }
 
 /* Reads source 1 of a profile that has only that, and checks how it went. */
-static void check(struct ls_source source, const char *source_dir, enum ls_source_problem problem, const char *first_line,
-                  uint32_t n_lines)
+static void check(struct ls_source source, const char *source_dir, enum ls_source_problem problem,
+                  const char *first_line, uint32_t n_lines)
 {
         struct ls_source sources[2] = { { .name = { "", 0 } }, source };
         struct ls_profile p = { .sources = sources, .n_sources = 2 };
-        struct ls_report_options o = { .source_dir = { source_dir }, .n_source_dirs = source_dir != NULL };
+        struct ls_report_options o = { .source_dir = { source_dir },
+                                       .n_source_dirs = source_dir != NULL };
         struct ls_source_text t;
 
         assert_int_equal(ls_source_read(&p, 1, &o, &t), 0);
@@ -65,7 +66,9 @@ static void check(struct ls_source source, const char *source_dir, enum ls_sourc
 
 static struct ls_source named(const char *name)
 {
-        return (struct ls_source){ .name = fixture_str(name), .path = fixture_str(""), .text = fixture_str("") };
+        return (struct ls_source){ .name = fixture_str(name),
+                                   .path = fixture_str(""),
+                                   .text = fixture_str("") };
 }
 
 static void texts(void **state)

@@ -8,11 +8,16 @@
 
 static void test_round_trip(void **state)
 {
-        static const uint64_t times[] = { 0, 999, 1000, 86399999, 86400000, 1795384466047, 4102444799999 };
+        static const uint64_t times[] = { 0,        999,           1000,         86399999,
+                                          86400000, 1795384466047, 4102444799999 };
 
         (void)state;
         for (unsigned i = 0; i < sizeof(times) / sizeof(*times); i++) {
-                struct ls_chunk c = { .begin_ms = times[i], .end_ms = times[i] + i * 1000, .pid = 4194304, .level = i }, back = { .size = 7 };
+                struct ls_chunk c = { .begin_ms = times[i],
+                                      .end_ms = times[i] + i * 1000,
+                                      .pid = 4194304,
+                                      .level = i },
+                                back = { .size = 7 };
 
                 ls_chunk_name(&c);
                 assert_int_equal(ls_chunk_parse(c.day, c.name, &back), 0);
@@ -37,15 +42,21 @@ static void test_known(void **state)
 static void test_refused(void **state)
 {
         static const char *const names[][2] = {
-                { "2026-11-22", "215426.047-1040-28825-0.luasample.new" }, { "2026-11-22", "215426.047-1040-28825-0" },
-                { "2026-11-22", "215426.047-01040-28825-0.luasample" }, { "2026-11-22", "255426.047-1040-28825-0.luasample" },
-                { "2026-11-22", "215426.47-1040-28825-0.luasample" }, { "2026-11-22", " 15426.047-1040-28825-0.luasample" },
-                { "2026-11-22", "215426.047--1040-28825-0.luasample" }, { "2026-11-22", "" },
+                { "2026-11-22", "215426.047-1040-28825-0.luasample.new" },
+                { "2026-11-22", "215426.047-1040-28825-0" },
+                { "2026-11-22", "215426.047-01040-28825-0.luasample" },
+                { "2026-11-22", "255426.047-1040-28825-0.luasample" },
+                { "2026-11-22", "215426.47-1040-28825-0.luasample" },
+                { "2026-11-22", " 15426.047-1040-28825-0.luasample" },
+                { "2026-11-22", "215426.047--1040-28825-0.luasample" },
+                { "2026-11-22", "" },
                 { "2026-11-22", "215426.047-99999999999999-28825-0.luasample" },
                 { "2026-11-22", "215426.047-18446744073709551615-28825-0.luasample" },
                 { "2026-11-22", "215426.047-1040-4294967296-0.luasample" },
-                { "2026-13-22", "215426.047-1040-28825-0.luasample" }, { "2026-02-30", "215426.047-1040-28825-0.luasample" },
-                { "1960-01-01", "215426.047-1040-28825-0.luasample" }, { "2026-1-022", "215426.047-1040-28825-0.luasample" },
+                { "2026-13-22", "215426.047-1040-28825-0.luasample" },
+                { "2026-02-30", "215426.047-1040-28825-0.luasample" },
+                { "1960-01-01", "215426.047-1040-28825-0.luasample" },
+                { "2026-1-022", "215426.047-1040-28825-0.luasample" },
                 { "..", "215426.047-1040-28825-0.luasample" },
         };
 
@@ -61,7 +72,9 @@ static void test_refused(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_round_trip), cmocka_unit_test(test_known), cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_round_trip),
+                cmocka_unit_test(test_known),
+                cmocka_unit_test(test_refused),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

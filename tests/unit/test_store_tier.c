@@ -9,7 +9,8 @@
 
 #define N(a) (sizeof(a) / sizeof(*(a)))
 
-static struct ls_chunk made(const char *service, uint64_t begin, uint64_t end, uint32_t pid, uint32_t level)
+static struct ls_chunk made(const char *service, uint64_t begin, uint64_t end, uint32_t pid,
+                            uint32_t level)
 {
         struct ls_chunk c = { .begin_ms = begin, .end_ms = end, .pid = pid, .level = level };
 
@@ -63,7 +64,8 @@ static void test_late_hides_nothing(void **state)
 
 static void test_level(void **state)
 {
-        const struct ls_chunk v[] = { made("a", 0, 600, 0, 1), made("a", 0, 7200, 0, 2), made("a", 7200, 7800, 0, 1) };
+        const struct ls_chunk v[] = { made("a", 0, 600, 0, 1), made("a", 0, 7200, 0, 2),
+                                      made("a", 7200, 7800, 0, 1) };
         struct ls_chunks all = list(v, N(v));
         struct ls_chunk c = made("a", 100, 160, 5, 0);
 
@@ -86,10 +88,13 @@ static int skip_first(void *ctx, const struct ls_window *w)
 static void test_windows(void **state)
 {
         const struct ls_chunk v[] = {
-                made("a", 10, 70, 5, 0), made("a", 590, 650, 5, 0),             /* [0, 600) */
-                made("a", 600, 660, 5, 0),                                      /* alone in its time */
-                made("a", 1200, 1800, 0, 1), made("a", 1300, 1310, 5, 0),       /* one is of the level already */
-                made("a", 2400, 2460, 5, 0), made("a", 2460, 2500, 5, 0),
+                made("a", 10, 70, 5, 0),
+                made("a", 590, 650, 5, 0), /* [0, 600) */
+                made("a", 600, 660, 5, 0), /* alone in its time */
+                made("a", 1200, 1800, 0, 1),
+                made("a", 1300, 1310, 5, 0), /* one is of the level already */
+                made("a", 2400, 2460, 5, 0),
+                made("a", 2460, 2500, 5, 0),
                 made("b", 2400, 2460, 5, 0),
         };
         struct ls_chunks all = list(v, N(v));
@@ -105,7 +110,8 @@ static void test_windows(void **state)
         assert_int_equal(ls_window_find(&all, 1, 600, 100000, skip_first, &yes, &w), 1);
         assert_int_equal(w.begin_ms, 2400);
         assert_false(ls_window_has(&w, &v[7]));
-        assert_int_equal(ls_window_find(&all, 1, 600, 3000, skip_first, &yes, &w), 0);          /* not over yet */
+        assert_int_equal(ls_window_find(&all, 1, 600, 3000, skip_first, &yes, &w),
+                         0); /* not over yet */
         assert_int_equal(ls_window_find(&all, 2, 3000, 100000, skip_first, NULL, &w), 1);
         assert_true(ls_window_has(&w, &v[3]));
         ls_chunks_done(&all);
@@ -114,7 +120,9 @@ static void test_windows(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_hides), cmocka_unit_test(test_late_hides_nothing), cmocka_unit_test(test_level),
+                cmocka_unit_test(test_hides),
+                cmocka_unit_test(test_late_hides_nothing),
+                cmocka_unit_test(test_level),
                 cmocka_unit_test(test_windows),
         };
 

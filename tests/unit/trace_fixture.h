@@ -37,7 +37,8 @@ static const char *temp_path(void)
         if (!trace_path[0]) {
                 const char *dir = getenv("TMPDIR");
 
-                snprintf(trace_path, sizeof(trace_path), "%.40s/lstraceXXXXXX", dir && strlen(dir) < 40 ? dir : "/tmp");
+                snprintf(trace_path, sizeof(trace_path), "%.40s/lstraceXXXXXX",
+                         dir && strlen(dir) < 40 ? dir : "/tmp");
                 int fd = mkstemp(trace_path);
 
                 assert_true(fd >= 0);
@@ -111,9 +112,13 @@ static inline uint32_t numbered_stack(struct ls_trace_writer *w, unsigned i)
         char name[32];
         int len = snprintf(name, sizeof(name), "function%u", i / 3);
         struct ls_source_def source = { .name = ls_trace_string(w, "@app.lua", 8), .size = 1 };
-        struct ls_function_def f = { .kind = LS_FUNC_LUA, .source = ls_trace_source(w, &source),
-                                     .first_line = i / 3 + 1, .last_line = i / 3 + 9, .hash = i / 3 };
-        struct ls_function_def main_f = { .kind = LS_FUNC_PSEUDO, .identity_name = ls_trace_string(w, "main", 4) };
+        struct ls_function_def f = { .kind = LS_FUNC_LUA,
+                                     .source = ls_trace_source(w, &source),
+                                     .first_line = i / 3 + 1,
+                                     .last_line = i / 3 + 9,
+                                     .hash = i / 3 };
+        struct ls_function_def main_f = { .kind = LS_FUNC_PSEUDO,
+                                          .identity_name = ls_trace_string(w, "main", 4) };
         uint32_t id = ls_trace_function(w, &f), root;
 
         ls_trace_name(w, id, LS_NAME_GLOBAL, ls_trace_string(w, name, (size_t)len));
@@ -129,8 +134,11 @@ static inline uint64_t add_numbered(struct ls_trace_writer *w, unsigned from, un
         uint64_t ticks = 0;
 
         for (unsigned i = from; i < to; i++) {
-                struct ls_sample_row row = { .event = LS_EVENT_CPU, .stack = numbered_stack(w, i), .thread = 1,
-                                             .weight = SAMPLE_WEIGHT(i), .time_ns = START + i * INTERVAL,
+                struct ls_sample_row row = { .event = LS_EVENT_CPU,
+                                             .stack = numbered_stack(w, i),
+                                             .thread = 1,
+                                             .weight = SAMPLE_WEIGHT(i),
+                                             .time_ns = START + i * INTERVAL,
                                              .vmstate = LS_VMSTATE_INTERPRETED };
 
                 ls_trace_sample(w, &row);
@@ -147,7 +155,8 @@ static inline void write_numbered(unsigned chunks, unsigned per)
 
         assert_int_equal(ls_trace_writer_open(fd, INTERVAL, &w), 0);
         ls_trace_event(w, LS_EVENT_CPU, INTERVAL);
-        ls_trace_thread(w, ls_trace_process(w, 7, ls_trace_string(w, "app", 3)), 7, ls_trace_string(w, "app", 3));
+        ls_trace_thread(w, ls_trace_process(w, 7, ls_trace_string(w, "app", 3)), 7,
+                        ls_trace_string(w, "app", 3));
         for (unsigned c = 0; c < chunks; c++) {
                 add_numbered(w, c * per, (c + 1) * per);
                 assert_int_equal(ls_trace_flush(w, START, 1), 0);
@@ -176,8 +185,10 @@ static inline int check_block(void *ctx, const struct ls_sample_block *b)
 
                 assert_true(b->stack[i] < s->p->n_stacks);
                 assert_true(s->p->stacks[b->stack[i]].location < s->p->n_locations);
-                assert_true(s->p->locations[s->p->stacks[b->stack[i]].location].function < s->p->n_functions);
-                name = s->p->functions[s->p->locations[s->p->stacks[b->stack[i]].location].function].name;
+                assert_true(s->p->locations[s->p->stacks[b->stack[i]].location].function <
+                            s->p->n_functions);
+                name = s->p->functions[s->p->locations[s->p->stacks[b->stack[i]].location].function]
+                               .name;
                 snprintf(want, sizeof(want), "function%u", (unsigned)number / 3);
                 s->rows++;
                 s->ticks += b->weight[i];

@@ -40,10 +40,15 @@ static void on_notice(void *ctx, const char *text)
 
 static inline int setup(void **state)
 {
-        struct ls_translate_config cfg = { .memory = &memory, .cwd = "/", .pid = (int)getpid(), .interval_ns = 1000000,
-                                           .start_ns = START_NS, .notice = on_notice,
+        struct ls_translate_config cfg = { .memory = &memory,
+                                           .cwd = "/",
+                                           .pid = (int)getpid(),
+                                           .interval_ns = 1000000,
+                                           .start_ns = START_NS,
+                                           .notice = on_notice,
                                            .wall_only = fake_events == LS_RECORD_WALL };
-        struct ls_drain_sink sink = { ls_translate_record, ls_translate_gap, ls_translate_closed, &translate };
+        struct ls_drain_sink sink = { ls_translate_record, ls_translate_gap, ls_translate_closed,
+                                      &translate };
         int fd;
 
         (void)state;
@@ -112,15 +117,17 @@ static void put_stack(uint32_t stack)
                 put_stack(s->parent);
                 text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len, ";");
         }
-        text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len, "%s:%u", f->name.s, l->line);
+        text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len, "%s:%u", f->name.s,
+                                     l->line);
 }
 
 static int on_block(void *ctx, const struct ls_sample_block *b)
 {
         (void)ctx;
         for (uint32_t i = 0; i < b->n && text_len < sizeof(text) - 4096; i++) {
-                text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len, "%u/%u%s ", b->vmstate[i],
-                                             b->weight[i], b->flags[i] & LS_SAMPLE_CONT ? "+" : "");
+                text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len, "%u/%u%s ",
+                                             b->vmstate[i], b->weight[i],
+                                             b->flags[i] & LS_SAMPLE_CONT ? "+" : "");
                 put_stack(b->stack[i]);
                 text_len += (size_t)snprintf(text + text_len, sizeof(text) - text_len, "\n");
         }
@@ -148,7 +155,9 @@ static inline void four_functions(void)
 
 static inline struct ls_rec_sample sample(uint32_t keep, uint32_t nframes)
 {
-        return (struct ls_rec_sample){ .time_ns = START_NS + 1000000, .keep = keep, .nframes = nframes };
+        return (struct ls_rec_sample){ .time_ns = START_NS + 1000000,
+                                       .keep = keep,
+                                       .nframes = nframes };
 }
 
 #endif

@@ -20,7 +20,8 @@
 
 #define FRAMES 512
 /* Registers that luasample's agent sends. */
-#define AGENT_KNOWS ((1u << LS_REG_IP) | (1u << LS_REG_RSP) | (1u << LS_REG_RBP) | (1u << LS_REG_RBX) | 0xf000u)
+#define AGENT_KNOWS                                                                                \
+        ((1u << LS_REG_IP) | (1u << LS_REG_RSP) | (1u << LS_REG_RBP) | (1u << LS_REG_RBX) | 0xf000u)
 
 struct file { char *path; struct ls_cfi *cfi; struct ls_symbols *symbols; };
 struct range { uint64_t start, end, offset; uint32_t file; };
@@ -60,8 +61,9 @@ static inline void set_maps(struct space *s, char *text)
         for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
                 struct range r;
 
-                if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %511[^\n]", &r.start, &r.end, perms,
-                           &r.offset, path) != 5 || perms[2] != 'x' || (*path != '/' && !ls_symbols_is_vdso(path)))
+                if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %511[^\n]",
+                           &r.start, &r.end, perms, &r.offset, path) != 5 ||
+                    perms[2] != 'x' || (*path != '/' && !ls_symbols_is_vdso(path)))
                         continue;
                 r.file = file_of(s, path);
                 assert_true(s->n_ranges < 256);
@@ -88,13 +90,15 @@ static inline int find(void *ctx, uint64_t pc, struct ls_unwind_place *ret)
         return -ENOEXEC;
 }
 
-static inline int row(void *ctx, const struct ls_unwind_place *place, struct ls_cfi_row *ret, uint64_t *ret_function)
+static inline int row(void *ctx, const struct ls_unwind_place *place, struct ls_cfi_row *ret,
+                      uint64_t *ret_function)
 {
         (void)ctx;
         return ls_cfi_row(place->file, place->file_offset, ret, ret_function);
 }
 
-static inline uint32_t label(void *ctx, uint64_t pc, const struct ls_unwind_place *place, uint64_t function)
+static inline uint32_t label(void *ctx, uint64_t pc, const struct ls_unwind_place *place,
+                             uint64_t function)
 {
         (void)ctx, (void)pc;
         assert_true(function <= place->file_offset);
@@ -143,16 +147,18 @@ static inline const char *name_of(struct space *s, uint64_t pc)
                 return name;
         s->names[pc % 4096].pc = pc;
         if (find(s, pc, &place) < 0 || !s->files[place.module].symbols ||
-            ls_symbols_find(s->files[place.module].symbols, place.file_offset, name, sizeof(s->names[0].name)) < 0)
+            ls_symbols_find(s->files[place.module].symbols, place.file_offset, name,
+                            sizeof(s->names[0].name)) < 0)
                 strcpy(name, "?");
         return name;
 }
 
-static inline void add_name(char *chain, size_t size, struct space *s, const struct ls_native_frame *f, int exact,
-                            int first)
+static inline void add_name(char *chain, size_t size, struct space *s,
+                            const struct ls_native_frame *f, int exact, int first)
 {
-        const char *name = f->flags & LS_NATIVE_JIT ? "JIT" : f->flags & LS_NATIVE_LUA_VM ? "LUA"
-                                                                                          : name_of(s, f->ip - !exact);
+        const char *name = f->flags & LS_NATIVE_JIT      ? "JIT"
+                           : f->flags & LS_NATIVE_LUA_VM ? "LUA"
+                                                         : name_of(s, f->ip - !exact);
         size_t len = strlen(chain);
 
         snprintf(chain + len, size - len, "%s%s", first ? "" : "<", name);
@@ -182,8 +188,8 @@ static inline void chain_of(struct space *s, const struct sample *sample, char *
 typedef void (*sample_fn)(void *ctx, struct space *space, const struct sample *sample);
 
 /* on_maps, where it is not NULL, gets the text of what is mapped first. */
-static inline void read_dump_maps(const char *path, struct space *space, void (*on_maps)(const char *text), sample_fn fn,
-                                  void *ctx)
+static inline void read_dump_maps(const char *path, struct space *space,
+                                  void (*on_maps)(const char *text), sample_fn fn, void *ctx)
 {
         FILE *f = fopen(path, "re");
         struct sample s;
@@ -191,7 +197,8 @@ static inline void read_dump_maps(const char *path, struct space *space, void (*
         assert_non_null(f);
         while (fread(&s.head, sizeof(s.head), 1, f) == 1) {
                 s.stack = malloc(s.head.size + 1);
-                assert_true(s.head.size < 1 << 20 && fread(s.stack, 1, s.head.size, f) == s.head.size);
+                assert_true(s.head.size < 1 << 20 &&
+                            fread(s.stack, 1, s.head.size, f) == s.head.size);
                 s.stack[s.head.size] = 0;
                 if (s.head.is_maps && on_maps)
                         on_maps((const char *)s.stack);
@@ -255,7 +262,8 @@ static inline void each_luajit(void (*check)(const char *luajit, char *const set
                 char *fields[16] = { NULL }, *save = NULL;
                 unsigned n = 0;
 
-                for (char *s = strtok_r(line, "\t\n", &save); s && n < 15; s = strtok_r(NULL, "\t\n", &save))
+                for (char *s = strtok_r(line, "\t\n", &save); s && n < 15;
+                     s = strtok_r(NULL, "\t\n", &save))
                         fields[n++] = s;
                 if (n >= 2)
                         check(fields[1], fields + 2);

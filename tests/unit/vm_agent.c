@@ -35,8 +35,11 @@ void vm_agent_probe(void)
         ls_agent.generation = &generation;
         ring = (struct ls_ring *)((char *)ls_agent.shm + LS_SHM_RINGS);
         ring->size = SIZE;
-        thread = (struct ls_thread){ .ring = ring, .functions = ls_functions_new(), .sources = ls_sources_new(),
-                                     .names = ls_names_new(), .sampler = ls_pages_new(sizeof(struct ls_sampler)) };
+        thread = (struct ls_thread){ .ring = ring,
+                                     .functions = ls_functions_new(),
+                                     .sources = ls_sources_new(),
+                                     .names = ls_names_new(),
+                                     .sampler = ls_pages_new(sizeof(struct ls_sampler)) };
         ls_thread_own = &thread;
         ls_thread_own_generation = generation;
         ls_vm_probe();
@@ -59,7 +62,8 @@ static int name_in_ring(uint32_t id, char *ret_name, size_t size)
         int found = -1;
 
         for (uint64_t p = ring->tail; p < ring->head;) {
-                struct ls_ring_rec *rec = (struct ls_ring_rec *)((char *)ring + LS_RING_DATA + (p & (ring->size - 1)));
+                struct ls_ring_rec *rec = (struct ls_ring_rec *)((char *)ring + LS_RING_DATA +
+                                                                 (p & (ring->size - 1)));
                 const struct ls_rec_name *name = (const void *)(rec + 1);
                 const struct ls_rec_function *function = (const void *)(rec + 1);
                 unsigned kind = LS_RING_KIND(rec->size_kind), len = 0;

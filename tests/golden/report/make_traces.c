@@ -100,10 +100,15 @@ static uint32_t source(struct making *m, const char *name, const char *file, int
         return ls_trace_source(m->w, &def);
 }
 
-static uint32_t lua(struct making *m, uint32_t source_id, uint32_t first, uint32_t last, uint64_t hash, const char *name)
+static uint32_t lua(struct making *m, uint32_t source_id, uint32_t first, uint32_t last,
+                    uint64_t hash, const char *name)
 {
-        struct ls_function_def def = { .kind = LS_FUNC_LUA, .source = source_id, .first_line = first, .last_line = last,
-                                       .hash = hash, .flags = first == 0 ? LS_FUNCF_MAIN : 0 };
+        struct ls_function_def def = { .kind = LS_FUNC_LUA,
+                                       .source = source_id,
+                                       .first_line = first,
+                                       .last_line = last,
+                                       .hash = hash,
+                                       .flags = first == 0 ? LS_FUNCF_MAIN : 0 };
         uint32_t id = ls_trace_function(m->w, &def);
 
         if (name)
@@ -124,10 +129,17 @@ static uint32_t push(struct making *m, uint32_t parent, uint32_t function, uint3
 }
 
 /* n samples of one tick each. */
-static void sample(struct making *m, uint32_t stack, uint8_t vmstate, uint32_t zone, unsigned n, uint8_t flags)
+static void sample(struct making *m, uint32_t stack, uint8_t vmstate, uint32_t zone, unsigned n,
+                   uint8_t flags)
 {
-        struct ls_sample_row row = { .event = LS_EVENT_CPU, .vmstate = vmstate, .thread = m->thread, .vm = m->vm,
-                                     .zone = zone, .stack = stack, .weight = 1, .flags = flags };
+        struct ls_sample_row row = { .event = LS_EVENT_CPU,
+                                     .vmstate = vmstate,
+                                     .thread = m->thread,
+                                     .vm = m->vm,
+                                     .zone = zone,
+                                     .stack = stack,
+                                     .weight = 1,
+                                     .flags = flags };
 
         for (unsigned i = 0; i < n; i++) {
                 m->now += MS;
@@ -143,27 +155,36 @@ static void sample(struct making *m, uint32_t stack, uint8_t vmstate, uint32_t z
 static void make_app(void)
 {
         struct making m = begin("app.data");
-        uint32_t app = source(&m, "@src/app.lua", "src/app.lua", 0), hot2 = source(&m, "@src/hot2.lua", "src/hot2.lua", 0);
+        uint32_t app = source(&m, "@src/app.lua", "src/app.lua", 0),
+                 hot2 = source(&m, "@src/hot2.lua", "src/hot2.lua", 0);
         uint32_t changed = source(&m, "@src/changed.lua", "src/changed.lua", 1);
         uint32_t code = source(&m, "@src/code.luac", "src/code.luac", 0);
-        uint32_t util1 = source(&m, "@lib/util.lua", NULL, 0), util2 = source(&m, "@other/util.lua", NULL, 0);
-        uint32_t stdin_source = source(&m, "=stdin", NULL, 0), text = source(&m, "local x = 1\nreturn x + ...", NULL, 0);
+        uint32_t util1 = source(&m, "@lib/util.lua", NULL, 0),
+                 util2 = source(&m, "@other/util.lua", NULL, 0);
+        uint32_t stdin_source = source(&m, "=stdin", NULL, 0),
+                 text = source(&m, "local x = 1\nreturn x + ...", NULL, 0);
         uint32_t no_text = source(&m, "return 42 -- its text is not in the trace", NULL, 0);
         uint32_t main_chunk = lua(&m, app, 0, 0, 1, NULL), run = lua(&m, app, 18, 26, 2, "run");
         uint32_t fib = lua(&m, app, 4, 7, 3, "fib"), draw = lua(&m, app, 11, 16, 4, "Item.draw");
         uint32_t anonymous = lua(&m, app, 23, 23, 5, NULL);
         uint32_t twin1 = lua(&m, app, 21, 21, 6, "twin"), twin2 = lua(&m, app, 21, 21, 7, "twin");
         uint32_t plot1 = lua(&m, util1, 3, 9, 8, "plot"), plot2 = lua(&m, util2, 5, 9, 9, "plot");
-        uint32_t hot = lua(&m, hot2, 0, 0, 10, NULL), in_changed = lua(&m, changed, 1, 4, 11, "in_changed");
-        uint32_t in_code = lua(&m, code, 1, 2, 12, "in_code"), in_stdin = lua(&m, stdin_source, 0, 0, 13, NULL);
-        uint32_t in_text = lua(&m, text, 0, 0, 14, NULL), in_no_text = lua(&m, no_text, 0, 0, 15, NULL);
+        uint32_t hot = lua(&m, hot2, 0, 0, 10, NULL),
+                 in_changed = lua(&m, changed, 1, 4, 11, "in_changed");
+        uint32_t in_code = lua(&m, code, 1, 2, 12, "in_code"),
+                 in_stdin = lua(&m, stdin_source, 0, 0, 13, NULL);
+        uint32_t in_text = lua(&m, text, 0, 0, 14, NULL),
+                 in_no_text = lua(&m, no_text, 0, 0, 15, NULL);
         uint32_t strange = lua(&m, app, 9, 9, 16, "evil\033[31m\nname;\xff\xc3\xa9");
-        uint32_t format = named(&m, LS_FUNC_BUILTIN, "string.format"), sort = named(&m, LS_FUNC_BUILTIN, "table.sort");
+        uint32_t format = named(&m, LS_FUNC_BUILTIN, "string.format"),
+                 sort = named(&m, LS_FUNC_BUILTIN, "table.sort");
         uint32_t by_c = named(&m, LS_FUNC_PSEUDO, "[resumed by C]");
-        uint32_t lpeg = ls_trace_mapping(m.w, str(&m, "/usr/lib/lua/5.1/lpeg.so"), 4096, 8192, 0, NULL, 0);
+        uint32_t lpeg =
+                ls_trace_mapping(m.w, str(&m, "/usr/lib/lua/5.1/lpeg.so"), 4096, 8192, 0, NULL, 0);
         struct ls_function_def c = { .kind = LS_FUNC_C, .mapping = lpeg, .offset = 0x1234 };
         uint32_t c_bare = ls_trace_function(m.w, &c), c_named;
-        uint32_t render = ls_trace_zone(m.w, 0, str(&m, "render")), text_zone = ls_trace_zone(m.w, render, str(&m, "text"));
+        uint32_t render = ls_trace_zone(m.w, 0, str(&m, "render")),
+                 text_zone = ls_trace_zone(m.w, render, str(&m, "text"));
         uint32_t io_zone = ls_trace_zone(m.w, 0, str(&m, "io"));
         uint32_t root = push(&m, 0, main_chunk, 28), in_run = push(&m, root, run, 24);
         uint32_t draw13 = push(&m, push(&m, root, run, 25), draw, 13), draw15, at;
@@ -172,7 +193,8 @@ static void make_app(void)
         c.offset = 0x2000;
         c_named = ls_trace_function(m.w, &c);
         ls_trace_name(m.w, c_named, LS_NAME_GLOBAL, str(&m, "lpeg.match"));
-        ls_trace_text(m.w, text, "local x = 1\nreturn x + ...", strlen("local x = 1\nreturn x + ..."));
+        ls_trace_text(m.w, text, "local x = 1\nreturn x + ...",
+                      strlen("local x = 1\nreturn x + ..."));
         draw15 = push(&m, push(&m, root, run, 25), draw, 15);
         at = push(&m, in_run, fib, 6);
         for (int depth = 0; depth < 5; depth++)         /* recursion: the total is counted once */
@@ -185,7 +207,8 @@ static void make_app(void)
         sample(&m, push(&m, draw13, plot1, 5), LS_VMSTATE_NATIVE, render, 30, 0);
         sample(&m, push(&m, draw13, plot1, 0), LS_VMSTATE_NATIVE, render, 12, 0);
         sample(&m, push(&m, draw13, plot2, 7), LS_VMSTATE_NATIVE, render, 25, 0);
-        sample(&m, push(&m, push(&m, in_run, sort, 0), anonymous, 23), LS_VMSTATE_INTERPRETED, 0, 45, 0);
+        sample(&m, push(&m, push(&m, in_run, sort, 0), anonymous, 23), LS_VMSTATE_INTERPRETED, 0,
+               45, 0);
         sample(&m, push(&m, in_run, twin1, 21), LS_VMSTATE_INTERPRETED, 0, 22, 0);
         sample(&m, push(&m, in_run, twin2, 21), LS_VMSTATE_INTERPRETED, 0, 18, 0);
         sample(&m, push(&m, in_run, strange, 9), LS_VMSTATE_GC, 0, 21, 0);
@@ -209,9 +232,14 @@ static void make_app(void)
 static void make_weights(void)
 {
         struct making m = begin("weights.data");
-        uint32_t app = source(&m, "@src/app.lua", "src/app.lua", 0), run = lua(&m, app, 18, 26, 2, "run");
-        struct ls_sample_row row = { .event = LS_EVENT_CPU, .thread = m.thread, .vm = m.vm,
-                                     .stack = push(&m, 0, run, 20), .weight = 3, .vmstate = LS_VMSTATE_INTERPRETED };
+        uint32_t app = source(&m, "@src/app.lua", "src/app.lua", 0),
+                 run = lua(&m, app, 18, 26, 2, "run");
+        struct ls_sample_row row = { .event = LS_EVENT_CPU,
+                                     .thread = m.thread,
+                                     .vm = m.vm,
+                                     .stack = push(&m, 0, run, 20),
+                                     .weight = 3,
+                                     .vmstate = LS_VMSTATE_INTERPRETED };
 
         for (int i = 0; i < 50; i++) {
                 row.time_ns = m.now += 5 * MS;
@@ -233,15 +261,16 @@ static void make_weights(void)
 static void make_regions(void)
 {
         struct making m = begin("regions.data");
-        uint32_t app = source(&m, "@src/app.lua", "src/app.lua", 0), run = lua(&m, app, 18, 26, 2, "run");
+        uint32_t app = source(&m, "@src/app.lua", "src/app.lua", 0),
+                 run = lua(&m, app, 18, 26, 2, "run");
         uint32_t fib = lua(&m, app, 4, 7, 3, "fib"), draw = lua(&m, app, 11, 16, 4, "Item.draw");
         static const char *const names[] = { "load", "frame" };
 
         sample(&m, push(&m, 0, run, 20), LS_VMSTATE_INTERPRETED, 0, 100, 0);
         for (int i = 0; i < 2; i++) {
                 ls_trace_region(m.w, 1, m.thread, m.now, m.now - START, str(&m, names[i]));
-                sample(&m, push(&m, 0, i ? draw : fib, i ? 13 : 6), LS_VMSTATE_NATIVE, 0, i ? 75 : 25,
-                       LS_SAMPLE_IN_REGION);
+                sample(&m, push(&m, 0, i ? draw : fib, i ? 13 : 6), LS_VMSTATE_NATIVE, 0,
+                       i ? 75 : 25, LS_SAMPLE_IN_REGION);
                 ls_trace_region(m.w, 0, m.thread, m.now, m.now - START, str(&m, ""));
                 sample(&m, push(&m, 0, run, 22), LS_VMSTATE_INTERPRETED, 0, 50, 0);
         }
@@ -276,14 +305,24 @@ static void make_empty(void)
 
 /* A trace of the JIT compiler in a VM, by jit_fixture.h; its number in the recording is its number
  * in the VM. */
-static uint32_t jit(struct making *m, uint32_t vm, uint32_t number, uint32_t parent, uint32_t root, const uint32_t functions[2],
-                    uint32_t line)
+static uint32_t jit(struct making *m, uint32_t vm, uint32_t number, uint32_t parent, uint32_t root,
+                    const uint32_t functions[2], uint32_t line)
 {
         const struct jit_part parts[] = { { 0, 0, line }, { 1, 1, line + 30 }, { 0, 0, line + 1 } };
-        uint32_t id = ls_trace_function(m->w, &(struct ls_function_def){ .kind = LS_FUNC_TRACE, .offset = vm * 100 + number,
-                                                                         .hash = 1 }), size;
-        struct ls_rec_jittrace head = { .jit_id = id, .vm_id = vm, .number = number, .root = root, .parent_id = parent,
-                                        .start_line = line, .link = number, .link_kind = 2, .mcode = 0x7f0000001000 };
+        uint32_t id = ls_trace_function(m->w,
+                                        &(struct ls_function_def){ .kind = LS_FUNC_TRACE,
+                                                                   .offset = vm * 100 + number,
+                                                                   .hash = 1 }),
+                 size;
+        struct ls_rec_jittrace head = { .jit_id = id,
+                                        .vm_id = vm,
+                                        .number = number,
+                                        .root = root,
+                                        .parent_id = parent,
+                                        .start_line = line,
+                                        .link = number,
+                                        .link_kind = 2,
+                                        .mcode = 0x7f0000001000 };
         struct ls_rec_jittrace *rec = jit_record(head, functions, 2, parts, 3, &size);
 
         ls_trace_jittrace(m->w, rec, size, functions[0]);
@@ -292,14 +331,19 @@ static uint32_t jit(struct making *m, uint32_t vm, uint32_t number, uint32_t par
 }
 
 /* n samples of a thread in a VM and coroutine, one tick each. */
-static void sample_in(struct making *m, uint32_t thread, uint32_t vm, uint32_t coroutine, uint32_t stack, uint8_t vmstate,
-                      unsigned n)
+static void sample_in(struct making *m, uint32_t thread, uint32_t vm, uint32_t coroutine,
+                      uint32_t stack, uint8_t vmstate, unsigned n)
 {
         for (unsigned i = 0; i < n; i++) {
                 m->now += MS;
-                ls_trace_sample(m->w, &(struct ls_sample_row){
-                        .event = LS_EVENT_CPU, .vmstate = vmstate, .thread = thread, .vm = vm, .coroutine = coroutine,
-                        .stack = stack, .weight = 1, .time_ns = m->now });
+                ls_trace_sample(m->w, &(struct ls_sample_row){ .event = LS_EVENT_CPU,
+                                                               .vmstate = vmstate,
+                                                               .thread = thread,
+                                                               .vm = vm,
+                                                               .coroutine = coroutine,
+                                                               .stack = stack,
+                                                               .weight = 1,
+                                                               .time_ns = m->now });
                 m->samples++;
                 m->ticks++;
         }
@@ -310,10 +354,12 @@ static void sample_in(struct making *m, uint32_t thread, uint32_t vm, uint32_t c
 static void make_threads(void)
 {
         struct making m = begin("threads.data");
-        uint32_t t1 = m.thread, t2 = ls_trace_thread(m.w, m.process, 4243, str(&m, "worker")), vm1 = m.vm;
+        uint32_t t1 = m.thread, t2 = ls_trace_thread(m.w, m.process, 4243, str(&m, "worker")),
+                 vm1 = m.vm;
         uint32_t t3 = ls_trace_thread(m.w, m.process, 4244, str(&m, "worker"));
         uint32_t vm2 = ls_trace_vm(m.w, m.process, 2, str(&m, "LuaJIT 2.1.0-beta3"));
-        uint32_t app = source(&m, "@src/app.lua", "src/app.lua", 0), f[2], co1, co2, many, top, below, trace, side, unknown;
+        uint32_t app = source(&m, "@src/app.lua", "src/app.lua", 0), f[2], co1, co2, many, top,
+                 below, trace, side, unknown;
         uint32_t main_chunk = lua(&m, app, 0, 0, 1, NULL);
 
         f[0] = lua(&m, app, 10, 30, 2, "work");
@@ -326,9 +372,11 @@ static void make_threads(void)
         below = push(&m, top, f[0], 11);
         trace = jit(&m, vm1, 3, 0, 0, f, 12);
         side = jit(&m, vm1, 4, trace, 3, f, 14);
-        unknown = ls_trace_function(m.w, &(struct ls_function_def){ .kind = LS_FUNC_TRACE, .offset = 299, .hash = 1 });
+        unknown = ls_trace_function(m.w, &(struct ls_function_def){
+                                                 .kind = LS_FUNC_TRACE, .offset = 299, .hash = 1 });
         sample_in(&m, t1, vm1, 0, push(&m, below, trace, 1), LS_VMSTATE_NATIVE, 30);
-        sample_in(&m, t1, vm1, 0, push(&m, below, trace, JIT_PART_BYTES + 1), LS_VMSTATE_NATIVE, 20);
+        sample_in(&m, t1, vm1, 0, push(&m, below, trace, JIT_PART_BYTES + 1), LS_VMSTATE_NATIVE,
+                  20);
         sample_in(&m, t1, vm1, co1, push(&m, below, side, 1), LS_VMSTATE_NATIVE, 10);
         sample_in(&m, t1, vm1, co2, below, LS_VMSTATE_INTERPRETED, 10);
         sample_in(&m, t2, vm2, many, push(&m, below, unknown, 1), LS_VMSTATE_NATIVE, 8);

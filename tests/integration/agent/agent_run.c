@@ -49,7 +49,8 @@ static void die(const char *what)
 
 static struct ls_ring *ring_at(unsigned i)
 {
-        return (struct ls_ring *)((char *)shm + ls_ring_offset(RING_SIZE, LS_RING_DATA + RING_SIZE, i));
+        return (struct ls_ring *)((char *)shm +
+                                  ls_ring_offset(RING_SIZE, LS_RING_DATA + RING_SIZE, i));
 }
 
 static uint64_t now_ns(void)
@@ -77,8 +78,9 @@ static int make_memory(const char *timer, uint64_t interval_ns)
         shm->ring_size = shm->small_size = RING_SIZE;
         shm->ring_count = RINGS;
         shm->interval_ns = interval_ns;
-        shm->timer = !strcmp(timer, "perf") ? LS_TIMER_PERF : !strcmp(timer, "cputime") ? LS_TIMER_CPUTIME :
-                     LS_TIMER_HELPER;
+        shm->timer = !strcmp(timer, "perf")      ? LS_TIMER_PERF
+                     : !strcmp(timer, "cputime") ? LS_TIMER_CPUTIME
+                                                 : LS_TIMER_HELPER;
         shm->recorder_pid = (uint32_t)getpid();
         atomic_store(&shm->recording, 1);
         atomic_store(&shm->heartbeat_ns, now_ns());
@@ -90,8 +92,14 @@ static int make_memory(const char *timer, uint64_t interval_ns)
 static int open_perf(pid_t tid, uint64_t period)
 {
         struct perf_event_attr attr = {
-                .size = sizeof attr, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_TASK_CLOCK,
-                .sample_period = period, .wakeup_events = 1, .exclude_kernel = 1, .exclude_hv = 1, .remove_on_exec = 1,
+                .size = sizeof attr,
+                .type = PERF_TYPE_SOFTWARE,
+                .config = PERF_COUNT_SW_TASK_CLOCK,
+                .sample_period = period,
+                .wakeup_events = 1,
+                .exclude_kernel = 1,
+                .exclude_hv = 1,
+                .remove_on_exec = 1,
         };
         struct f_owner_ex owner = { F_OWNER_TID, tid };
         int fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
@@ -113,7 +121,8 @@ static void signal_ring(struct ls_ring *ring)
         armed = atomic_load(&ring->armed) != 0;
         if (late_ns && armed && ++looks % 16 == 0)      /* as if it lost its processor in between */
                 nanosleep(&(struct timespec){ 0, late_ns }, NULL);
-        if (armed && syscall(SYS_tgkill, shm->root_pid, atomic_load(&ring->tid), LS_TICK_SIGNAL) == 0)
+        if (armed &&
+            syscall(SYS_tgkill, shm->root_pid, atomic_load(&ring->tid), LS_TICK_SIGNAL) == 0)
                 sent++;
         atomic_store(&ring->sending, 0);
 }
@@ -171,9 +180,10 @@ static void show(unsigned kind, const char *body, size_t size)
                         fprintf(out, "notice %.*s\n", (int)notice.len, body + sizeof notice);
         } else if (kind == LS_REC_MAPPING && size >= sizeof map) {
                 memcpy(&map, body, sizeof map);
-                if (map.path_len <= size - sizeof map && map.build_id_len <= size - sizeof map - map.path_len)
-                        fprintf(out, "mapping %" PRIx64 " %" PRIx64 " %u %.*s\n", map.start, map.end, map.build_id_len,
-                                (int)map.path_len, body + sizeof map);
+                if (map.path_len <= size - sizeof map &&
+                    map.build_id_len <= size - sizeof map - map.path_len)
+                        fprintf(out, "mapping %" PRIx64 " %" PRIx64 " %u %.*s\n", map.start,
+                                map.end, map.build_id_len, (int)map.path_len, body + sizeof map);
         }
 }
 
@@ -235,7 +245,8 @@ static void summary(void)
                 atomic_load(&shm->samples), sent, atomic_load(&shm->own_start_ns), shm->runtime);
         for (int i = 0; i < 256; i++)
                 if (kinds[i])
-                        fprintf(out, "records %s %" PRIu64 "\n", names[i] ? names[i] : "?", kinds[i]);
+                        fprintf(out, "records %s %" PRIu64 "\n", names[i] ? names[i] : "?",
+                                kinds[i]);
         fclose(out);
 }
 
@@ -250,7 +261,8 @@ static pid_t start(char **argv, int fd)
 
         unsetenv("AGENT_LIBRARY");
         ls_env_memory_format(&memory, text);
-        if (!library || ls_env_add_agent(environ, library, memory_text ? memory_text : text, &env) < 0)
+        if (!library ||
+            ls_env_add_agent(environ, library, memory_text ? memory_text : text, &env) < 0)
                 die("AGENT_LIBRARY");
         if (pipe2(go, O_CLOEXEC) < 0 || (pid = fork()) < 0)
                 die("fork");

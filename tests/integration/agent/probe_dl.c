@@ -10,7 +10,8 @@ typedef struct lua_State lua_State;
 
 static int run(const char *library, int namespace)
 {
-        void *handle = namespace ? dlmopen(LM_ID_NEWLM, library, RTLD_NOW) : dlopen(library, RTLD_NOW | RTLD_LOCAL);
+        void *handle = namespace ? dlmopen(LM_ID_NEWLM, library, RTLD_NOW)
+                                 : dlopen(library, RTLD_NOW | RTLD_LOCAL);
         lua_State *(*newstate)(void);
         void (*openlibs)(lua_State *), (*close)(lua_State *);
         int (*load)(lua_State *, const char *), (*call)(lua_State *, int, int, int);
@@ -33,8 +34,10 @@ static int run(const char *library, int namespace)
         }
         L = newstate();
         openlibs(L);
-        if (load(L, "local e = os.clock() + 0.2 local x = 0 repeat for i = 1, 1000 do x = x + i % 7 end "
-                    "until os.clock() > e return 42") || call(L, 0, 1, 0))
+        if (load(L, "local e = os.clock() + 0.2 local x = 0 repeat for i = 1, 1000 do x = x + i % "
+                    "7 end "
+                    "until os.clock() > e return 42") ||
+            call(L, 0, 1, 0))
                 printf("failed\n");
         printf("%g\n", number(L, -1));
         close(L);

@@ -225,7 +225,8 @@ static int do_say(char **argv, char **envp)
 static int do_children(char **argv, char **envp)
 {
         char *const args[] = { self, (char *)"say", (char *)"spawned", NULL };
-        char *const luajit[] = { (char *)"luajit", (char *)"-e", (char *)"print(os.getenv('LD_PRELOAD'))", NULL };
+        char *const luajit[] = { (char *)"luajit", (char *)"-e",
+                                 (char *)"print(os.getenv('LD_PRELOAD'))", NULL };
         char *const clean[] = { (char *)"ONLY=this", NULL };
         char line[64];
         pid_t pid;
@@ -270,7 +271,8 @@ static int do_children(char **argv, char **envp)
         fflush(stdout);
         r = posix_spawnp(&pid, "luajit", NULL, NULL, luajit, envp);
         wait_for("posix_spawnp", pid);
-        printf("posix_spawnp %d %d\n", r, posix_spawnp(&pid, "nosuchprogram", NULL, NULL, luajit, envp));
+        printf("posix_spawnp %d %d\n", r,
+               posix_spawnp(&pid, "nosuchprogram", NULL, NULL, luajit, envp));
         fflush(stdout);
         printf("system %d\n", system("A=1 exec luajit -e 'print(1)'"));
         f = popen("luajit -e 'print(2)'", "r");
@@ -341,10 +343,16 @@ static const struct {
         const char *name;
         int (*run)(char **argv, char **envp);
 } actions[] = {
-        { "environment", do_environment }, { "descriptors", do_descriptors }, { "exec_chain", do_exec_chain },
-        { "exec_thread", do_exec_thread }, { "exec_fails", do_exec_fails }, { "exec_form", do_exec_form },
+        { "environment", do_environment },
+        { "descriptors", do_descriptors },
+        { "exec_chain", do_exec_chain },
+        { "exec_thread", do_exec_thread },
+        { "exec_fails", do_exec_fails },
+        { "exec_form", do_exec_form },
         { "say", do_say },
-        { "children", do_children }, { "daemon", do_daemon }, { "threads", do_threads },
+        { "children", do_children },
+        { "daemon", do_daemon },
+        { "threads", do_threads },
 };
 
 int main(int argc, char **argv, char **envp)

@@ -75,8 +75,16 @@ static int ended_early(int64_t began)
 }
 
 /* Ways to wait for a millisecond: 0 = as it should be, else what went wrong, EINTR above all. */
-static int w_poll(void) { struct pollfd p = { fds[0], POLLIN, 0 }; return poll(&p, 1, 1) ? errno : 0; }
-static int w_ppoll(void) { struct pollfd p = { fds[0], POLLIN, 0 }; return ppoll(&p, 1, &ms, NULL) ? errno : 0; }
+static int w_poll(void)
+{
+        struct pollfd p = { fds[0], POLLIN, 0 };
+        return poll(&p, 1, 1) ? errno : 0;
+}
+static int w_ppoll(void)
+{
+        struct pollfd p = { fds[0], POLLIN, 0 };
+        return ppoll(&p, 1, &ms, NULL) ? errno : 0;
+}
 
 static int w_ppoll_mask(void)
 {
@@ -109,10 +117,22 @@ static int w_pselect(void)
 }
 
 static int w_epoll(void) { struct epoll_event e; return epoll_wait(epfd, &e, 1, 1) ? errno : 0; }
-static int w_epoll_p(void) { struct epoll_event e; return epoll_pwait(epfd, &e, 1, 1, NULL) ? errno : 0; }
-static int w_epoll_p2(void) { struct epoll_event e; return epoll_pwait2(epfd, &e, 1, &ms, NULL) ? errno : 0; }
+static int w_epoll_p(void)
+{
+        struct epoll_event e;
+        return epoll_pwait(epfd, &e, 1, 1, NULL) ? errno : 0;
+}
+static int w_epoll_p2(void)
+{
+        struct epoll_event e;
+        return epoll_pwait2(epfd, &e, 1, &ms, NULL) ? errno : 0;
+}
 static int w_nanosleep(void) { struct timespec left; return nanosleep(&ms, &left) ? errno : 0; }
-static int w_clock(void) { struct timespec left; return clock_nanosleep(CLOCK_MONOTONIC, 0, &ms, &left); }
+static int w_clock(void)
+{
+        struct timespec left;
+        return clock_nanosleep(CLOCK_MONOTONIC, 0, &ms, &left);
+}
 static int w_usleep(void) { return usleep(1000) ? errno : 0; }
 static int w_thrd(void) { return thrd_sleep(&ms, NULL) ? EINTR : 0; }
 
@@ -169,7 +189,11 @@ static int w_sigtimedwait(void)
         return sigtimedwait(&all, NULL, &ms) >= 0 || errno != EAGAIN ? errno : 0;
 }
 
-static int w_recv(void) { char c; return recv(fds[0], &c, 1, 0) >= 0 || errno != EAGAIN ? errno : 0; }
+static int w_recv(void)
+{
+        char c;
+        return recv(fds[0], &c, 1, 0) >= 0 || errno != EAGAIN ? errno : 0;
+}
 static int w_read(void) { char c; return read(fds[0], &c, 1) >= 0 || errno != EAGAIN ? errno : 0; }
 
 static void on_alarm(int sig)
@@ -181,12 +205,26 @@ static const struct {
         const char *name;
         int (*wait)(void);
 } waits[] = {
-        { "poll", w_poll }, { "ppoll", w_ppoll }, { "ppoll with a mask", w_ppoll_mask }, { "select", w_select },
-        { "pselect", w_pselect }, { "epoll_wait", w_epoll }, { "epoll_pwait", w_epoll_p },
-        { "epoll_pwait2", w_epoll_p2 }, { "nanosleep", w_nanosleep }, { "clock_nanosleep", w_clock },
-        { "usleep", w_usleep }, { "thrd_sleep", w_thrd }, { "sem_timedwait", w_sem }, { "msgrcv", w_msg },
-        { "semtimedop", w_semop }, { "pause", w_pause }, { "sigsuspend", w_suspend },
-        { "sigtimedwait", w_sigtimedwait }, { "recv with a timeout", w_recv }, { "read with a timeout", w_read },
+        { "poll", w_poll },
+        { "ppoll", w_ppoll },
+        { "ppoll with a mask", w_ppoll_mask },
+        { "select", w_select },
+        { "pselect", w_pselect },
+        { "epoll_wait", w_epoll },
+        { "epoll_pwait", w_epoll_p },
+        { "epoll_pwait2", w_epoll_p2 },
+        { "nanosleep", w_nanosleep },
+        { "clock_nanosleep", w_clock },
+        { "usleep", w_usleep },
+        { "thrd_sleep", w_thrd },
+        { "sem_timedwait", w_sem },
+        { "msgrcv", w_msg },
+        { "semtimedop", w_semop },
+        { "pause", w_pause },
+        { "sigsuspend", w_suspend },
+        { "sigtimedwait", w_sigtimedwait },
+        { "recv with a timeout", w_recv },
+        { "read with a timeout", w_read },
 };
 
 static void prepare_waits(void)
@@ -304,7 +342,8 @@ static void show_tick(const char *when)
 /* The tick's signal as a program that uses it itself sees it. */
 static int do_disposition(void)
 {
-        struct sigaction act = { .sa_handler = on_tick, .sa_flags = SA_RESTART | SA_NODEFER }, old, *volatile same;
+        struct sigaction act = { .sa_handler = on_tick, .sa_flags = SA_RESTART | SA_NODEFER },
+                         old, *volatile same;
 
         show_tick("at start");
         burn_us(50000);
@@ -376,8 +415,13 @@ static const struct {
         const char *name;
         int (*run)(void);
 } actions[] = {
-        { "waits", do_waits }, { "left", do_left }, { "defaults", do_defaults }, { "blocked", do_blocked },
-        { "disposition", do_disposition }, { "own_signal", do_own_signal }, { "signalfd", do_signalfd },
+        { "waits", do_waits },
+        { "left", do_left },
+        { "defaults", do_defaults },
+        { "blocked", do_blocked },
+        { "disposition", do_disposition },
+        { "own_signal", do_own_signal },
+        { "signalfd", do_signalfd },
 };
 
 int main(int argc, char **argv)

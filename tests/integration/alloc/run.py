@@ -4,6 +4,7 @@
 What is reported for each line is compared with what the program has counted in the same run, by the collector's own sum with the
 collector stopped. Each comparison is made again on a trace whose weights were moved to another stack, and must fail there.
 LUASAMPLE_ALLOC_RUNS says how many runs the mean square of the errors is taken from (default 4)."""
+import json
 import math
 import os
 import re
@@ -203,11 +204,45 @@ def views():
     s.check(total(merged) == 2 * total(r.trace), "merged: %d of 2 * %d" % (total(merged), total(r.trace)))
 
 
+@suite.test("tools", "go tool pprof has Go's four types, callgrind_annotate bytes and objects: the numbers of report")
+def tools():
+    events = ["alloc", "alloc-objects", "live", "live-objects"]
+    r = record("leak.lua", args=[s.tmpfile(".truth"), "100000"], event="alloc,live")
+    want = {e: {x["name"]: x["self_ticks"] for x in s.rows(r.trace, "--event", e) if x["self_ticks"]} for e in events}
+    s.check(all(len(want[e]) > 2 for e in events), want)
+    pb, grind = s.tmpfile(".pb.gz"), s.tmpfile(".callgrind")
+    s.run([s.luasample(), "export", "-i", r.trace, "--event", ",".join(events), "-o", pb]).ok()
+    for event, kind in zip(events, ("alloc_space", "alloc_objects", "inuse_space", "inuse_objects")):
+        out = s.run([s.need("go"), "tool", "pprof", "-sample_index=" + kind, "-unit=B" if kind.endswith("space") else "-unit=", "-top",
+                     "-nodefraction=0", "-nodecount=10000", pb], timeout=300).ok().out
+        s.check(re.search("^Type: %s$" % kind, out, re.M), out[:300])
+        got = {m[1]: int(m[0]) for m in re.findall(r"^ *(\d+)B? +[\d.]+% +[\d.]+% +\d+B? +[\d.]+% +(.+)$", out, re.M) if int(m[0])}
+        s.check(got == want[event], "%s: %s, not %s" % (kind, got, want[event]))
+    for two in events[:2], events[2:]:
+        s.run([s.luasample(), "export", "-i", r.trace, "--event", ",".join(two), "--format", "callgrind", "-o", grind]).ok()
+        out = s.run([s.need("callgrind_annotate"), "--auto=no", "--threshold=100", "--show-percs=no", grind]).ok().out
+        s.check(re.search("^Events recorded: +Bytes Objects$", out, re.M), out[:400])
+        sums = re.search(r"^ *([\d,]+) +([\d,]+) +PROGRAM TOTALS$", out, re.M).groups()
+        s.check([int(n.replace(",", "")) for n in sums] == [sum(want[e].values()) for e in two], "%s, not those of %s" % (sums, two))
+
+
 @suite.test("cpu", "time and memory in one trace")
 def with_cpu():
     r = record("sites.lua", args=[s.tmpfile(".truth"), "60"], event="alloc,cpu")
     s.check(sum(x["self_ticks"] for x in s.rows(r.trace, "--event", "cpu")) > 10, "no ticks")
     s.check(total(r.trace) > 1e6, "no bytes")
+    doc = json.loads(s.report(r.trace, "--by", "gc", "--json").ok().out)
+    want = {x["name"]: x["self_ticks"] for x in s.rows(r.trace, "--event", "alloc") if x["self_ticks"]}
+    s.check(sorted(x["bytes"] for x in doc["allocated"]) == sorted(want.values()) and len(want) > 3, "%s, not %s" % (doc["allocated"], want))
+    gc = sum(x["ticks"] for x in doc["functions"])
+    text = s.report(r.trace, "--by", "gc").ok().out.split("By the function that allocated")[1]
+    rows = re.findall(r"^ *([\d.]+)% +[\d.]+% +\S+ \S*B +([\d.]+)s +(.+)$", text, re.M)
+    s.check(len(rows) == min(len(want), 10) and gc > 10, text)
+    for share, seconds, name in rows:
+        s.check(abs(float(share) - 100 * want[name] / sum(want.values())) < 0.006 and
+                abs(float(seconds) - gc / 1000 * want[name] / sum(want.values())) < 0.0006, "%s: %s" % (name, text))
+    alone = s.report(record("sites.lua", args=[s.tmpfile(".truth"), "3"], event="cpu").trace, "--by", "gc").ok().out
+    s.check("allocated;" not in alone, alone)
 
 
 def attach(p, event="live,alloc", seconds="1s", interval="8K"):

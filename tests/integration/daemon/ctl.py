@@ -72,7 +72,7 @@ def burst():
     until("it is recorded closely", close)
     check("1 ms, closely" in d.ctl("targets").ok().out, d.ctl("targets").out)
     check(d.ctl("burst", str(a.pid)).status == 1 and d.ctl("burst", "neat").err.count("did you mean near"), "twice")
-    close_chunks = until("chunks of it", lambda: [c for c in d.chunks("near") if s.info(c)["interval_ns"] == 1000000])
+    close_chunks = until("chunks of it", lambda: [c for c in d.chunks("near") if s.info(c).get("interval_ns") == 1000000])
     check(s.run([s.luasample(), "report", "--event", "wall", "-i", close_chunks[0]]).ok().out, "no wall time")
     until("it is over", lambda: d.target(a.pid)["burst"] == 0)
     until("it is as before", lambda: d.target(a.pid)["state"] == "recording" and d.target(a.pid)["interval_ns"] == 10000000)

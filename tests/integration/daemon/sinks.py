@@ -114,10 +114,17 @@ def _():
         d.ctl("reload").ok()                    # counts anew
         got = until("the spool is counted", lambda: state(d)["spool_chunks"] and state(d))
         check(got["spool_bytes"] > 1000 and "to send" in d.ctl("status").ok().out, got)
-        st.usual = (200, {}, b"")
-        d.ctl("detach", str(service.pid)).ok()
+        refused = len(st.requests)
+        st.usual = "close"                      # it takes the window, and the answer is lost
+        r = d.ctl("flush", "out")
+        check(r.status == 1 and len(st.requests) > refused, r.err)
+        d.ctl("detach", str(service.pid)).ok()  # the next chunk has come
         until("it is left", lambda: d.target(service.pid)["recorder"] == 0)
+        st.usual = (200, {}, b"")
         d.ctl("flush", "out").ok()
+        first = [i for i, _ in taken(st.requests[:1]).items()]
+        check(set(taken(st.requests[:len(st.requests) - len(st.accepted) + 1])) == set(first), "what was sent again has another id")
+        check(hot_ns(taken(st.requests), "soon") == hot_ns(taken(st.accepted), "soon"), "a store whose answer was lost has it twice")
         want = stored_ns(d, "soon")
         check(want > 0 and hot_ns(taken(st.accepted), "soon") == want, "%d ns were sent, the store has %d" % (hot_ns(taken(st.accepted), "soon"), want))
         d.ctl("reload").ok()

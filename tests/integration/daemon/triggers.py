@@ -46,7 +46,7 @@ def rule_cpu():
     check(all("-%d-" % a.pid in f for f in files), files)
     s.run([s.luasample(), "report", "-i", os.path.join(kept, folder[0], files[0])]).ok()
     try:
-        until("it is recorded closely", lambda: any(s.info(c)["interval_ns"] == 1000000 for c in d.chunks("busy")))
+        until("it is recorded closely", lambda: any(s.info(c).get("interval_ns") == 1000000 for c in d.chunks("busy")))
     except s.Fail as e:
         raise s.Fail("%s: %s, %s\n%s" % (e, [(c, s.info(c)["interval_ns"]) for c in d.chunks("busy")], d.json("targets"), d.log()))
     check(rule_of(d, "huge")["acted"] == 0 and "rule hot" in d.ctl("status").ok().out, d.ctl("status").out)
@@ -116,7 +116,7 @@ def rule_said():
     a.tell("mark")
     got = acted(d, slow=1, queue=0)
     check(got["slow"]["last"] == "process %d of talks: mark slow*" % a.pid, got)
-    until("it is recorded closely", lambda: any(s.info(c)["interval_ns"] == 1000000 for c in d.chunks("talks")))
+    until("it is recorded closely", lambda: any(s.info(c).get("interval_ns") == 1000000 for c in d.chunks("talks")))
     until("it is kept", lambda: glob.glob(d.store + "/kept/slow.*"))
     until("it is as before", lambda: d.target(a.pid)["burst"] == 0 and d.target(a.pid)["state"] == "recording")
     other.tell("mark")          # the rule is not for it

@@ -46,6 +46,44 @@ def add_to(suite):
         for word in ("calls.lua", "LuaJIT 2.1", r"1\s?ms|1000 Hz", "sample"):
             check(re.search(word, head), "no %s in the header: %s" % (word, head))
 
+    @t("views.line-sums", "time of builtins and C functions is their callers' lines': sums are those of the flat view", True)
+    def line_sums():
+        for script, *filters in (("builtins.lua",), ("calls.lua",), ("builtins.lua", "--vmstate", "C"),
+                                 ("builtins.lua", "--function", "string.*")):
+            r = trace_of(script, *(["0.5"] if script == "builtins.lua" else []))
+            rows, lines = r.rows(*filters), r.rows("--by", "line", *filters)
+            flat = sum(x["self_ticks"] for x in rows)
+            charged = sum(x["self_ticks"] for x in rows if x["source"] in ("[builtin]", None) or not x.get("line_defined"))
+            check(flat and sum(x["self_ticks"] for x in lines) == flat, "%s %s: lines have %d of %d ticks" % (
+                script, filters, sum(x["self_ticks"] for x in lines), flat))
+            check(script != "builtins.lua" or charged, "%s %s: no time in builtins: %s" % (script, filters, rows))
+            files = s.json_of(["report", "-i", r.trace, "--annotate", "--json", "--min", "0", *filters])["files"]
+            own = sum(f["self_ticks"] for f in files)
+            in_lua = sum(x["self_ticks"] for x in lines if x.get("line"))
+            check(own == in_lua, "%s %s: --annotate has %d, --by line %d" % (script, filters, own, in_lua))
+            check(all(l["total_ticks"] >= l["self_ticks"] for f in files for l in f["lines"]), "a total below its own part")
+
+    @t("views.inlined", "a builtin that compiled code inlines is its caller in flat views, unless --inlined", True)
+    def inlined():
+        def by(*args):
+            return {x[args[1] if args else "function"]: x["self_ticks"] for x in r.rows(*args) if x["self_ticks"]}
+        r = trace_of("inlined.lua", "0.8")
+        for key in ("function", "module"):
+            folded, apart = by("--by", key), {x[key]: x["self_ticks"] for x in r.rows("--by", key, "--inlined")}
+            check(sum(folded.values()) == sum(apart.values()), "%s: %s, with --inlined %s" % (key, folded, apart))
+            check(not any("inlined" in name and not name.endswith(".lua") for name in folded if name != "inlines"), folded)
+        rows = {x["function"]: x["self_ticks"] for x in r.rows("--inlined")}
+        found = {name: n for name, n in rows.items() if name.endswith(" (inlined)")}
+        check(sum(found.values()) and set(found) <= {f + " (inlined)" for f in ("bit.band", "math.floor", "string.byte")},
+              "inlined: %s" % rows)
+        folded = by()
+        check(folded["string.rep"] == rows["string.rep"] > 0, "what is called is no part of its caller: %s" % rows)
+        check(folded["inlines"] == rows["inlines"] + sum(found.values()), "%s is not %s" % (folded, rows))
+        tree = r.text("--tree", "--min", "0")
+        check("(inlined)" in tree, "no frame is marked in the tree: %s" % tree)
+        lines = {x["line"]: x["self_ticks"] for x in r.rows("--by", "line")}
+        check(lines[6] >= sum(found.values()), "the line has less than what it inlines: %s" % lines)
+
     @t("views.callgrind", "callgrind_annotate takes it with empty stderr, totals agree", True)
     def callgrind():
         tool = s.need("callgrind_annotate")

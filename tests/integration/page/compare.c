@@ -16,7 +16,8 @@ static void open_report(const char *path, struct ls_report *r)
         struct ls_labels *labels;
         const char *why = "";
 
-        if (!filter || ls_profile_open(path, &r->profile, &why) || ls_labels_new(r->profile, 0, &labels) ||
+        if (!filter || ls_profile_open(path, &r->profile, &why) ||
+            ls_labels_new(r->profile, 0, &labels) ||
             ls_filter_init(filter, r->profile, labels, &options.want) ||
             ls_aggregate_new(r->profile, filter, 0, &aggregate)) {
                 fprintf(stderr, "compare: %s: %s\n", path, why);
@@ -56,8 +57,12 @@ int main(int argc, char **argv)
                 for (uint32_t k = 1; k < after.profile->n_functions; k++)
                         if (!strcmp(before.labels->function[i], after.labels->function[k]))
                                 same[i] = k;
-        error = same ? ls_page_write(&(struct ls_page){ .report = &after, .base = &before, .same_function = same,
-                                                        .title = "after.data", .base_title = "before.data" }) : -1;
+        error = same ? ls_page_write(&(struct ls_page){ .report = &after,
+                                                        .base = &before,
+                                                        .same_function = same,
+                                                        .title = "after.data",
+                                                        .base_title = "before.data" })
+                     : -1;
         free(same);
         close_report(&before);
         close_report(&after);

@@ -12,6 +12,7 @@ import faults           # noqa: F401
 import bodies           # noqa: F401
 import stores           # noqa: F401
 import fleet            # noqa: F401
+import windows          # noqa: F401
 from shared import suite
 
 sys.exit(suite.main())

@@ -200,7 +200,7 @@ http { access_log off; server { listen unix:/files/wrk.sock; listen 127.0.0.1:18
             check(0.7 * ms <= ticks.get((phase, route), 0) <= 1.3 * ms + 15, "%s of %s: %s" % (phase, route, ticks))
         for key, value, ms in (("plugin", "auth", 160), ("timer", "sync", 100)):
             got = {r["label"]: r["self_ticks"] for r in s.rows(tree.outside(trace), "--by", "label:" + key)}
-            check(0.7 * ms <= got.get(value, 0) <= 1.3 * ms + 15, "%s: %s" % (key, got))
+            check(0.7 * ms <= got.get(value, 0) <= 1.3 * ms + 15, "%s: %s, %s" % (key, got, ticks))
 
     for name, package, cmd, other in (("redis", "redis-server", ["redis-server", "--version"], "other than LuaJIT"),
                                       ("haproxy", "haproxy", ["haproxy", "-v"], "other than LuaJIT")):

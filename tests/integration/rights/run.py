@@ -425,6 +425,22 @@ def shown():
     check(not touched, "read as root: %s" % touched[:2])
 
 
+def read_as_nobody(words, log, what, r):
+    """In what strace wrote no file that matches was read by a process that had not given up its rights."""
+    with open(log, encoding="utf-8", errors="replace") as f:
+        lines = f.read().splitlines()
+    dropped, touched = {}, 0
+    for line in lines:
+        pid = line.split()[0]
+        for step, word in enumerate(("setresuid(65534, 65534, 65534)", "{effective=0, permitted=0,", "SECCOMP_SET_MODE_FILTER, 0, {len")):
+            if word in line and line.rstrip().endswith("= 0"):
+                dropped.setdefault(pid, set()).add(step)
+        if re.search(what, line):
+            touched += 1
+            check(len(dropped.get(pid, ())) == 3, "%s: read as root: %s" % (words, line))
+    check(touched, "%s: nothing is read: %s %s" % (words, r.err, lines[-3:]))
+
+
 CHUNK = r'(?:read|pread64|mmap)\((?:NULL, \d+, \w+, \w+, )?\d+<[^>]*/services/[^>]*>'
 
 
@@ -446,23 +462,78 @@ def views():
                       ["diff", *times, "--before", "1m", "-o", out]):
             r = s.run([s.need("strace"), "-f", "-qq", "-y", "-e", "trace=setresuid,capset,seccomp,read,pread64,mmap", "-o", log,
                        s.luasample(), *words, "--service", "web", "--store", store], timeout=60).ok()
-            with open(log, encoding="utf-8", errors="replace") as f:
-                lines = f.read().splitlines()
-            dropped, touched = {}, 0
-            for line in lines:
-                pid = line.split()[0]
-                for step, what in enumerate(("setresuid(65534, 65534, 65534)", "{effective=0, permitted=0,", "SECCOMP_SET_MODE_FILTER, 0, {len")):
-                    if what in line and line.rstrip().endswith("= 0"):
-                        dropped.setdefault(pid, set()).add(step)
-                if re.search(CHUNK, line):
-                    touched += 1
-                    check(len(dropped.get(pid, ())) == 3, "%s: read as root: %s" % (words, line))
-            check(touched, "%s: no chunk is read: %s %s" % (words, r.err, lines[-3:]))
+            read_as_nobody(words, log, CHUNK, r)
             if "-o" in words:
                 st = os.stat(out)
                 check(st.st_uid == 0 and st.st_size > 50, "%s: %s has the owner %d, %d bytes" % (words, out, st.st_uid, st.st_size))
                 check([n for n in os.listdir(where) if n.startswith("out.")] == [], "temporary files are left: %s" % os.listdir(where))
                 os.remove(out)
+
+
+FILES = r'(?:read|pread64|mmap)\((?:NULL, \d+, \w+, \w+, )?\d+<[^>]*/(?:one|two)\.data>'
+
+
+@suite.test("files", "report, export, diff, merge, jit, dump, info of files: what root reads of a trace is read as nobody; a private source is shown when it "
+            "is what was recorded", quick=True)
+def files():
+    need_root()
+    with shared_dir() as where:
+        os.chown(where, 0, 0)
+        os.chmod(where, 0o700)
+        log, out, program = (os.path.join(where, n) for n in ("calls", "out", "private.lua"))
+        one, two = (os.path.join(where, n) for n in ("one.data", "two.data"))
+        with open(program, "w", encoding="utf-8") as f:
+            f.write("local function hot() local x = 0 for i = 1, 4e7 do x = x + i % 7 end return x end -- only root knows\nhot()\n")
+        os.chmod(program, 0o600)
+        for trace in one, two:
+            s.run([s.luasample(), "record", "-q", "-o", trace, "--", s.luajit().program, program], timeout=60).ok()
+            os.chmod(trace, 0o600)
+        for words in (["report", "-i", one], ["report", "-i", one, "--html", "-o", out], ["export", "-i", one, "--format", "csv", "-o", out],
+                      ["diff", one, two, "-o", out], ["diff", one, "--", two, two], ["merge", one, two, "-o", out], ["jit", "-i", one], ["dump", "-i", one],
+                      ["info", "-i", one]):
+            r = s.run([s.need("strace"), "-f", "-qq", "-y", "-e", "trace=setresuid,capset,seccomp,read,pread64,mmap", "-o", log,
+                       s.luasample(), *words], timeout=60)
+            check(r.status == 0 or words[0] == "diff", r.err)
+            read_as_nobody(words, log, FILES, r)
+            if "-o" in words:
+                st = os.stat(out)
+                check(st.st_uid == 0 and st.st_size > 50, "%s: %s has the owner %d, %d bytes" % (words, out, st.st_uid, st.st_size))
+                check(words[0] != "merge" or st.st_mode & 0o777 == 0o600, "what is merged is for all: %o" % st.st_mode)
+                os.remove(out)
+        r = s.run(["sh", "-c", '"$0" report --annotate -i - < "$1"', s.luasample(), one]).ok()
+        check("only root knows" in r.out, "stdin: " + r.out)
+        check("only root knows" in s.run([s.luasample(), "report", "--annotate", "-i", one]).ok().out, "its source is not shown")
+        with open(program, "a", encoding="utf-8") as f:
+            f.write("-- now there is a secret\n")
+        r = s.run([s.luasample(), "report", "--annotate", "-i", one])
+        check("secret" not in r.out and "only root knows" not in r.out and "ermission denied" in r.out + r.err, r.out + r.err)
+        os.chmod(program, 0o644)
+        os.chmod(where, 0o755)
+        check("has changed since" in s.run([s.luasample(), "report", "--annotate", "-i", one]).ok().out, "what all may read is shown")
+
+
+@suite.test("verify", "store verify: chunks are read as nobody, and a damaged one is named")
+def verify():
+    need_root()
+    with shared_dir() as where:
+        store, log = os.path.join(where, "store"), os.path.join(where, "calls")
+        os.chmod(where, 0o700)
+        os.makedirs(os.path.join(store, "services", "web"), 0o700)
+        os.chmod(store, 0o700)
+        with open(os.path.join(store, "version"), "w", encoding="utf-8") as f:
+            f.write("luasample store 1\n")
+        s.run([os.path.join(s.build_dir(), "tests", "gen", "gen_day"), os.path.join(store, "services", "web"), "web", "7", "1767312000", "100", "60",
+               "20"]).ok()
+        r = s.run([s.need("strace"), "-f", "-qq", "-y", "-e", "trace=setresuid,capset,seccomp,read,pread64,mmap", "-o", log,
+                   s.luasample(), "store", "--store", store, "verify"], timeout=60).ok()
+        check("100 chunks, 0 damaged" in r.out, r.out)
+        read_as_nobody(["verify"], log, CHUNK, r)
+        names = sorted(os.path.join(d, n) for d, _, all in os.walk(store) for n in all if n.endswith(".luasample"))
+        with open(names[70], "r+b") as f:
+            f.seek(os.path.getsize(names[70]) // 2)
+            f.write(b"\xff" * 40)
+        r = s.run([s.luasample(), "store", "--store", store, "verify"])
+        check(r.status == 1 and "100 chunks, 1 damaged" in r.out and os.path.basename(names[70]) in r.err, r.out + r.err)
 
 
 @suite.test("slot", "record -p: a program that says that init is its child has no file looked at with root's rights")

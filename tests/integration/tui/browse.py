@@ -200,9 +200,11 @@ def add_to(suite):
     def _():
         path = browsed()
         files = s.json_of(["report", "-i", path, "--annotate", "--min", "0", "--json"])["files"]
-        want = {l["line"]: (l["self_ticks"], l["text"].replace("\t", " ").rstrip())
-                for f in files if f["source"].endswith("browse.lua") for l in f["lines"] if l["self_ticks"]}
-        check(want, "nothing of browse.lua was recorded")
+        want = {l["line"]: (l["self_ticks"] or None, l["total_ticks"], l["text"].replace("\t", " ").rstrip())
+                for f in files if f["source"].endswith("browse.lua") for l in f["lines"]}
+        own = {n: l[0] for n, l in want.items() if l[0]}
+        check(own, "nothing of browse.lua was recorded")
+        check(len(own) < len(want), "no line only calls: %s" % want)
         with tui(path, "--raw", width=150, height=90) as w:
             w.wait("by function")
             w.type("/busy", until="busy")
@@ -210,13 +212,15 @@ def add_to(suite):
             w.keys("a", until="-- For the terminal browser")
 
             def read():
-                found = [re.match(" *(\\d+) [ \u2588-\u258f]* +(?:[NIX] +)?(\\d+) \\| (.*)$", line) for line in w.lines()]
-                return [(int(m.group(2)), int(m.group(1)), m.group(3)) for m in found if m]
+                found = [re.match("(?: *(\\d+)|          ) +(\\d+) [ \u2588-\u258f]* +(?:[NIX] +)?(\\d+) \\| (.*)$", line)
+                         for line in w.lines()]
+                return [(int(m.group(3)), m.group(1) and int(m.group(1)), int(m.group(2)), m.group(4))
+                        for m in found if m]
             same("lines", read, [(n, *want[n]) for n in sorted(want)])
-            hottest = max(want, key=lambda n: want[n][0])
+            hottest = max(own, key=own.get)
             check(w.wait(r"browse\.lua +(\d+)/\d+ *$").group(1) == str(hottest), "the cursor is not on line %d" % hottest)
             w.keys("g")
-            for line in sorted(want)[:3]:
+            for line in sorted(own)[:3]:
                 w.keys("]", until=r"browse\.lua +%d/\d+ *$" % line)
             w.keys("Right", until=r"\| he terminal browser")
             w.keys("Left", until=r"\| -- For the terminal")

@@ -75,6 +75,32 @@ def add_to(suite):
                 w.wait("^status %d" % (128 + sig))
                 is_sane(w)
 
+    @t("stop-pager", "report in a pager, of a file and of a store: Ctrl-Z gives the shell back, while it is written and when only the pager is left; "
+       "fg goes on; Ctrl-C ends it in the pager's way")
+    def _():
+        s.need("less")
+        store = s.tmpfile("-store")
+        day = os.path.join(store, "services", "web", "2026-01-02")
+        os.makedirs(day)
+        os.chmod(store, 0o700)
+        with open(os.path.join(store, "version"), "w", encoding="utf-8") as f:
+            f.write("luasample store 1\n")
+        s.shutil.copy(browsed(), os.path.join(day, "000000.000-60000-7-0.luasample"))
+        for of in "-i " + browsed(), "--store %s --service web" % store:
+            with Screen(["bash", "--norc", "--noprofile", "-i"], height=6, env={"PS1": "$ ", "LESS": "-X", "PAGER": "less"}) as w:
+                w.wait(r"^\$")
+                w.type("%s report %s\n" % (s.luasample(), of), until="^:")
+                for _ in range(2):
+                    w.keys("C-z", until="Stopped")
+                    w.type("clear; jobs; echo s''hell\n", until="^shell")
+                    w.type("clear; fg\n", until="^:")
+                w.keys("Space")
+                w.keys("C-c")
+                w.keys("q")
+                w.type("echo status $?\n", until="^status (0|130)")
+                w.type("clear; jobs; echo j''obs\n", until="^jobs")
+                check("luasample" not in w.text(), "left: " + w.text())
+
     @t("stop", "Ctrl-Z gives it back, fg brings the screen back")
     def _():
         with Screen(["bash", "--norc", "--noprofile", "-i"], env={"PS1": "$ "}) as w:
