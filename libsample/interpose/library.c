@@ -86,17 +86,36 @@ static lua_State *created(lua_State *L)
         return L;
 }
 
+/* 1 when the caller lies in another copy of LuaJIT, whose lua_newstate the loader has bound to this
+ * one's: that copy's lua_close, which is not watched, will free the VM. */
+static int is_closed_elsewhere(const void *caller)
+{
+        struct ls_object object;
+        const void *close;
+
+        if (creating || !ls_object_of_address(caller, &object))
+                return 0;
+        close = ls_object_symbol(&object, "lua_close", NULL);
+        return close && patches[CLOSE].target && close != patches[CLOSE].target;
+}
+
 /* Takes more than the two arguments of LuaJIT's lua_newstate: later Luas have a third. */
 static lua_State *on_newstate(void *f, void *ud, long c, long d)
 {
         lua_State *(*original)(void *, void *, long, long) =
                 (lua_State * (*)(void *, void *, long, long)) patches[NEWSTATE].original;
+        int other = is_closed_elsewhere(__builtin_return_address(0)), saved;
         lua_State *L;
 
         creating++;
         L = original(f, ud, c, d);
         creating--;
-        return created(L);
+        if (!other)
+                return created(L);
+        saved = errno;
+        ls_agent_notice("a VM of a second LuaJIT in the program is not recorded");
+        errno = saved;
+        return L;
 }
 
 static lua_State *on_l_newstate(void)

@@ -21,6 +21,7 @@
 
 #include "libsample/agent.h"
 #include "libsample/attach/attached.h"
+#include "libsample/attach/counted.h"
 #include "libsample/attach/exec.h"
 #include "libsample/attach/locked.h"
 #include "libsample/attach/threads.h"
@@ -223,13 +224,19 @@ static int recorder_is_gone(int *seen)
         return before && *seen;
 }
 
-static void run(void)
+#define LOOKS_AT_OTHERS 10u             /* at the life of other threads: each so many looks */
+
+/* Returns 1 when no other thread lives. */
+static int run(int *ret_status)
 {
         const struct timespec look = { 0, (long)LOOK_NS };
         const char *library = NULL, *why, *said = NULL;
+        unsigned looks = 0;
         int ended = 0;
 
         while (!atomic_load(&ls_agent.shm->detach) && !recorder_is_gone(&ended)) {
+                if (++looks % LOOKS_AT_OTHERS == 0 && ls_attach_counted_alone(ret_status))
+                        return 1;
                 ls_vm_library_scan(0);
                 ls_attach_threads_refresh();
                 if (ls_lua.path && ls_lua.path != library) {
@@ -244,6 +251,7 @@ static void run(void)
                         atomic_store(&ls_agent.shm->attach_looks, 1);
                 syscall(SYS_futex, &ls_agent.shm->detach, FUTEX_WAIT, 0, &look, NULL, 0);
         }
+        return 0;
 }
 
 /* What threads of the program do in the agent at this moment is let finish; one that is stopped
@@ -299,7 +307,7 @@ static void leave_descriptors(void)
 void *luasample_attach(struct ls_attach *page)
 {
         const struct ls_attach a = *page;
-        int err;
+        int err, alone, status = 0;
 
         prctl(PR_SET_NAME, "luasample", 0, 0, 0);
         if (a.fd_agent >= 0)
@@ -326,7 +334,11 @@ void *luasample_attach(struct ls_attach *page)
         atomic_store(&ls_agent.shm->agent_state, LS_AGENT_LOADED);
         leave_region(&a);
         ls_attach_exec_begin();
-        run();
+        ls_attach_counted_leave();
+        alone = run(&status);
         end();
+        if (alone)
+                ls_attach_counted_end(status);
+        ls_attach_counted_return();
         return NULL;
 }

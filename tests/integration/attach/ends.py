@@ -45,6 +45,17 @@ def runs_for(pid, seconds):
 def add_to(suite):
     test = suite.test
 
+    for how, out, status in (("pthread", "begin\nat exit\n", 0), ("raw", "begin\n", 7)):
+        @test("last-" + how, "the program's last thread ends (%s): so does the process, as alone" % how)
+        def _(how=how, out=out, status=status):
+            p = Started([host("lastone"), how])
+            p.wait_for("begin")
+            r = started(p.p.pid)
+            runs_for(p.p.pid, 0.3)
+            p.signal(signal.SIGUSR1)
+            check(p.wait(20) == status and p.read(p.out) == out, "ended with %s: %r" % (p.p.poll(), p.read(p.out)))
+            check(r.wait(20) == 0 and info(r.trace)["samples"] > 50, r.read(r.err))
+
     @test("interrupt", "Ctrl-C ends the recording, not the program", quick=True)
     def _():
         p = begun(LOOP, "60")

@@ -1,7 +1,9 @@
 """Memory of a VM that comes and goes while it is sampled: nothing is read that is gone, and the kernel is not asked at each tick
 what can be read. The memory between program and recorder: what comes in bursts fits."""
 import os
+import re
 import resource
+import shutil
 
 import support
 from support import check, host, json_of, record
@@ -36,6 +38,19 @@ def questions_of_allocations(how):
 
 def add_to(suite):
     test = suite.test
+
+    @test("memory-copies", "a second copy of LuaJIT that comes and goes, and makes VMs by the first one's lua_newstate: not recorded, and said")
+    def _():
+        found = re.search(r"libluajit\S* => (\S+)", support.run(["ldd", host("copies")]).out)
+        if not found:
+            raise support.Skip("host_copies has no shared libluajit")
+        copy = support.tmpfile(".so")
+        shutil.copy(found[1], copy)
+        for opts in ((), ("-e", "cpu,alloc"), ("-e", "cpu,suspended")):
+            for _ in range(4):
+                r = support.run([support.luasample(), "record", "-o", support.tmpfile(".data"), *opts, host("copies"), copy, "30"], timeout=60)
+                check(r.status == 0 and r.out == "end\n", "%s: ended with %d: %s" % (opts, r.status, r.out + r.err))
+                check("a VM of a second LuaJIT" in r.err, r.err)
 
     for how in "lj", "own", "wrapped":
         @test("memory-%s" % how, "a heap that grows and shrinks, ticked every 50 us: %s" % {
