@@ -301,6 +301,12 @@ static uint32_t proto_of(struct ls_exact *x, const char *pc)
         return id;
 }
 
+/* Base of a frame, from the stack's bottom. */
+static uint32_t slot_of(const uint64_t *base, const lua_State *L)
+{
+        return (uint32_t)(base - LS_READ(const uint64_t *, L, LS_L_STACK));
+}
+
 /* Base of the frame below that of a function that is called, from the stack's bottom. */
 static uint32_t slot_below(const uint64_t *base, uint32_t slot)
 {
@@ -316,8 +322,7 @@ static uint32_t slot_below(const uint64_t *base, uint32_t slot)
 void ls_exact_enters(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L)
 {
         struct ls_exact_times *t = x->times;
-        uint32_t slot = (uint32_t)(base - LS_READ(const uint64_t *, L, LS_L_STACK)), below, node,
-                 proto;
+        uint32_t slot = slot_of(base, L), below, node, proto;
         uint64_t at = now();
         struct stack *s = arrive(t, L, at, &below);
 
@@ -338,17 +343,27 @@ void ls_exact_enters(struct ls_exact *x, const char *pc, const uint64_t *base, l
         leave_event(t, s, at);
 }
 
+/* An event that is no call: ends what lies above the frame of the one that has it. */
+static struct stack *begin_event(struct ls_exact_times *t, const lua_State *L, uint32_t lowest,
+                                 uint64_t at)
+{
+        uint32_t below;
+        struct stack *s = arrive(t, L, at, &below);
+
+        if (s)
+                unwind(t, s, lowest + 1, at);
+        return s;
+}
+
 void ls_exact_returns(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L)
 {
         struct ls_exact_times *t = x->times;
-        uint32_t slot = (uint32_t)(base - LS_READ(const uint64_t *, L, LS_L_STACK)), below;
         uint64_t at = now();
-        struct stack *s = arrive(t, L, at, &below);
+        struct stack *s = begin_event(t, L, slot_of(base, L), at);
 
         (void)pc;
         if (!s)
                 return;
-        unwind(t, s, slot + 1, at);
         /* A function of any number of arguments is moved behind them. */
         if (s->n && s->frames[s->n - 1].pt == ls_fn_proto(ls_gcptr(base[-2])))
                 end_call(t, &s->frames[--s->n], at);
@@ -361,16 +376,12 @@ void ls_exact_returns(struct ls_exact *x, const char *pc, const uint64_t *base, 
 
 void ls_exact_switches(struct ls_exact *x, const char *pc, const uint64_t *base, lua_State *L)
 {
-        struct ls_exact_times *t = x->times;
-        uint32_t slot = (uint32_t)(base - LS_READ(const uint64_t *, L, LS_L_STACK)), below;
         uint64_t at = now();
-        struct stack *s = arrive(t, L, at, &below);
+        struct stack *s = begin_event(x->times, L, slot_below(base, slot_of(base, L)), at);
 
         (void)pc;
-        if (!s)
-                return;
-        unwind(t, s, slot_below(base, slot) + 1, at);
-        leave_event(t, s, at);
+        if (s)
+                leave_event(x->times, s, at);
 }
 
 /* Own time of the function that was called most. */

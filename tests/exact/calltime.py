@@ -50,7 +50,7 @@ def add(suite, luajits):
             total = found[spin + 2]["calltime"][1]
             s.check(total < sum(own.values()), "recursion counts once: %d" % total)
 
-    @suite.test("calltime.bias", "parts with 0, 0.8, 2 and 8 million calls, against their own clock when nobody watches")
+    @suite.test("calltime.bias", "most of what measuring costs is taken off: parts with 0, 0.8, 2 and 8 million calls, against their own clock")
     def bias():
         program, lj = os.path.join(OWN, "calltime.lua"), s.luajit()
         names = ("none", "few", "some", "many")

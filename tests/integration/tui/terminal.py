@@ -96,7 +96,12 @@ def add_to(suite):
                     w.type("clear; fg\n", until="^:")
                 w.keys("Space")
                 w.keys("C-c")
-                w.keys("q")
+                for _ in range(100):            # less drops what is typed before it has seen Ctrl-C
+                    w.keys("q")
+                    s.time.sleep(0.2)
+                    if re.search(r"^\$ q*\s*\Z", w.text(), re.M):
+                        break
+                w.keys("C-u")
                 w.type("echo status $?\n", until="^status (0|130)")
                 w.type("clear; jobs; echo j''obs\n", until="^jobs")
                 check("luasample" not in w.text(), "left: " + w.text())
