@@ -40,7 +40,7 @@ CASES = [
 ]
 NO_LOSS = ("bad-record",)
 MOST_FULL = 2                           # per cent
-BUFFER = "16M"                          # a second of stacks at 100 us and more: the drain waits for a processor, too
+BUFFER = "8M"                           # half a second of stacks at 100 us and more: the drain waits for a processor, too
 ASAN = {"ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0:abort_on_error=1:handle_segv=0"}
 figures = []                            # rows of the table
 
