@@ -168,7 +168,8 @@ http { access_log off; server { listen unix:/files/wrk.sock; listen 127.0.0.1:18
         rows = s.rows(tree.outside(trace), "--by", "zone,label:user")
         ticks = {(r["zone"], c["label"]): c["self_ticks"] for r in rows for c in r["children"]}
         for zone, user, ms in (("list", "ann", 360), ("item", "bob", 120), ("item", "ann", 120)):
-            check(0.7 * ms <= ticks.get((zone, user), 0) <= 1.3 * ms + 10, "/%s of %s: %s" % (zone, user, ticks))
+            check(0.7 * ms <= ticks.get((zone, user), 0) <= 1.3 * ms + 10, "/%s of %s: %s; %s; %s" % (
+                zone, user, ticks, s.info(tree.outside(trace)), server.read(server.err)[-600:]))
         check(("list", "bob") not in ticks, "bob has asked for no list: %s" % ticks)
 
     @t("nginx-openresty", "luasample.openresty in nginx: phases, routes, a plugin and a timer as labels")
