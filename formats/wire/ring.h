@@ -259,7 +259,7 @@ struct ls_rec_sample {                  /* SAMPLE */
                                          * process, 0 = its end is not told */
         uint32_t callee_id;             /* FUNCTION of the C function that the code of the trace has
                                          * called through the FFI, 0 = none is known */
-        uint32_t pad;
+        uint32_t type;                  /* enum ls_objtype, of an allocation */
 };
 _Static_assert(sizeof(struct ls_rec_sample) == 104, "SAMPLE is 104 bytes");
 #define LS_JIT_NO_OFFSET UINT32_MAX

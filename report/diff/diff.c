@@ -28,7 +28,7 @@ static const struct poptOption options[] = {
           TEXT(by,
                "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|"
                "coroutine|"
-               "jit-trace|label",
+               "jit-trace|type|label",
                "compare by this (function)") },
         { "total", 0, FLAG(total, "compare functions with what they call, not just themselves") },
         { "tree", 0, FLAG(tree, "compare call paths: one call tree of all recordings") },

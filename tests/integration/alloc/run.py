@@ -88,6 +88,73 @@ def lines_joff():
     compare(["-joff"])
 
 
+# Of types.lua: the types that a line makes. Bytes of one; what has no size is what remains of the line's.
+TYPES = {9: {"table": 0}, 10: {"table": 64, "table array": 0}, 11: {"table": 64, "table hash": 0}, 12: {"function": 48, "upvalue": 0},
+         13: {"string": 0}, 14: {"thread": 96, "Lua stack": 0}, 15: {"userdata": 0}, 16: {"cdata": 0}, 17: {"cdata": 0}, 18: {"function": 0}}
+
+
+def check_types(trace, truth, thread=96):
+    rows = {x["line"]: {part["name"]: part["self_ticks"] for part in x.get("children", ())}
+            for x in s.rows(trace, "--event", "alloc", "--by", "line,type") if s.basename(x.get("source")) == "types.lua"}
+    for line, (objects, size) in truth.items():
+        sizes = {kind: thread if kind == "thread" else n for kind, n in TYPES[line].items()}
+        for kind, own in sizes.items():
+            want = objects * own if own else size - sum(objects * n for n in sizes.values())
+            p = 1 - math.exp(-want / objects / INTERVAL)
+            error = (rows[line].get(kind, 0) / want - 1) * math.sqrt(objects * p / (1 - p))
+            s.check(abs(error) < SIGMAS, "line %d: %d bytes of %s, not %d" % (line, rows[line].get(kind, 0), kind, want))
+        other = sum(n for kind, n in rows[line].items() if kind not in TYPES[line])
+        s.check(other < 0.01 * size, "line %d: of other types: %s" % (line, rows[line]))
+
+
+def types_of(lua_opts, lj=None):
+    truth = s.tmpfile(".truth")
+    r = s.record_lua(os.path.join(HERE, "types.lua"), "-e", "alloc,live", "--alloc-interval", str(INTERVAL), "--buffer-size", "8M",
+                     args=[truth, "120"], lua_opts=lua_opts, lj=lj).ok()
+    with open(truth) as f:
+        return r, {int(a): (int(b), int(c)) for a, b, c in (line.split() for line in f)}
+
+
+@suite.test("types", "bytes of each type at each line, compiled and not; a trace whose types were moved fails", quick=True)
+def types():
+    for lua_opts in ["-joff"], ["-Ohotloop=5"]:
+        r, truth = types_of(lua_opts)
+        check_types(r.trace, truth)
+        moved = s.tmpfile(".data")
+        subprocess.run([os.path.join(s.build_dir(), "tests", "truth", "shift_trace"), r.trace, moved], check=True)
+        try:
+            check_types(moved, truth)
+        except s.Fail:
+            continue
+        raise s.Fail("the comparison does not fail where weights were moved to another stack")
+
+
+@suite.test("types.all", "every LuaJIT: bytes of each type; hardly any is unknown, in what was compiled before, too")
+def types_all():
+    for lj in s.luajits():
+        r, truth = types_of([], lj)
+        check_types(r.trace, truth, thread=112 if "luajit2" in lj.name else 96)     # OpenResty's has two words more
+    p = begun(s.luajit().program, os.path.join(HERE, "attached.lua"), "60")
+    r = attach(p)
+    p.p.kill()
+    p.p.wait()
+    rows = {x["name"]: x["self_ticks"] for x in s.rows(r.trace, "--event", "alloc", "--by", "type")}
+    s.check(rows["string"] > 1e7 and rows.get("unknown", 0) < 0.01 * sum(rows.values()), "%s" % rows)
+
+
+@suite.test("types.views", "types in diff, of what is live, as tags of pprof")
+def types_views():
+    r, _ = types_of([])
+    rows = {x["name"]: x["self_ticks"] for x in s.rows(r.trace, "--event", "live", "--by", "type")}
+    s.check(rows.get("function"), "%s" % rows)
+    rows = s.json_of(["diff", "--event", "alloc", "--by", "type", r.trace, r.trace, "--json"])["rows"]
+    s.check({"string", "cdata", "table array"} <= {x["name"] for x in rows}, "%s" % rows)
+    pb = s.tmpfile(".pb.gz")
+    s.run([s.luasample(), "export", "-i", r.trace, "--event", "alloc", "-o", pb]).ok()
+    tags = s.run([s.need("go"), "tool", "pprof", "-tags", pb], timeout=300).ok().out
+    s.check(re.search(r"^ *type: Total", tags, re.M) and re.search(r": table array$", tags, re.M), tags)
+
+
 @suite.test("spread", "the errors are as large as sampling makes them, and no larger")
 def spread():
     squares = []
