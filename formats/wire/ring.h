@@ -354,10 +354,11 @@ struct ls_jit_snapshot {
 _Static_assert(sizeof(struct ls_jit_snapshot) == 16, "a snapshot is 16 bytes");
 
 struct ls_rec_free {                    /* FREE: uint32_t numbers of allocations follow */
+        uint64_t time_ns;               /* CLOCK_MONOTONIC, a little later than they were freed */
         uint32_t vm_id;                 /* all of this VM are, 0 = of none */
         uint32_t n;
 };
-_Static_assert(sizeof(struct ls_rec_free) == 8, "FREE is 8 bytes");
+_Static_assert(sizeof(struct ls_rec_free) == 16, "FREE is 16 bytes");
 
 struct ls_rec_irnames {                 /* IRNAMES: the text of jit.vmdef.irnames, 6 bytes a name,
                                          * follows */

@@ -147,7 +147,7 @@ static int read_stack(struct ls_thread *t, struct slot *s, const lua_State *L, c
  * 0, or -1: there is no room in the ring. */
 static int tell(struct ls_thread *t, struct ls_blocks *blocks, uint32_t vm_id)
 {
-        struct ls_rec_free rec = { vm_id, blocks->n_freed };
+        struct ls_rec_free rec = { ls_now_ns(), vm_id, blocks->n_freed };
         char *body;
 
         if (!vm_id && !rec.n)

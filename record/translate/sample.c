@@ -189,7 +189,7 @@ static uint64_t sane_ticks(struct ls_translate *t, const struct ls_rec_sample *r
         return sum > most ? 0 : sum;
 }
 
-_Static_assert(LS_DIMS == 8, "fill_row and struct ls_rec_sample have each dimension of dims.def");
+_Static_assert(LS_DIMS == 9, "fill_row and struct ls_rec_sample have each dimension of dims.def");
 
 /* What a row of this sample has beside weight and VM state. */
 static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec,

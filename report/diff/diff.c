@@ -107,6 +107,9 @@ static int read_values(struct ls_diff_options *o)
                 return -EINVAL;
         if (o->o.want.events.n && !ls_events_time(&o->o.want.events) && !raw.normalize)
                 o->norm = LS_NORM_NONE;
+        o->moments = o->o.want.events.n == 1 && o->o.want.time &&
+                     (o->o.want.events.id[0] == LS_EVENT_LIVE ||
+                      o->o.want.events.id[0] == LS_EVENT_LIVE_OBJECTS);
         o->alpha = alpha / 100;
         o->total = raw.total || (ls_events_wait(&o->o.want.events) && o->o.by[0]->is_frame &&
                                  !raw.tree && !raw.html);
@@ -168,6 +171,10 @@ static int read_files(struct ls_diff_options *o, poptContext ctx, const char **a
                 after = files + 1;
                 n = n_after = 1;
         }
+        if (!after && n == 1 && o->moments) {
+                after = files;
+                n_after = 1;
+        }
         if (n < 1 || n_after < 1) {
                 ls_error(n > 2 ? "diff: which of the %u recordings are of which side? Give 'A1 A2 "
                                  "... -- B1 B2 ...'"
@@ -184,6 +191,7 @@ static int read_files(struct ls_diff_options *o, poptContext ctx, const char **a
                 o->files[0][i] = strdup(files[i]);
         for (unsigned i = 0; i < n_after; i++)
                 o->files[1][i] = strdup(after[i]);
+        o->moments = o->moments && after == files;
         o->n_files[0] = n;
         o->n_files[1] = n_after;
         return 0;

@@ -201,6 +201,36 @@ def growth():
     s.check(found and found[0]["name"] == "leak.lua:6", "%s" % rows[:3])
 
 
+@suite.test("moments", "diff of two moments of one recording: a leak at one part in a hundred is first, what is freed is not growth", quick=True)
+def moments():
+    r, truth = leak(4000000)
+
+    def diff(event, time):
+        return s.json_of(["diff", "--event", event, "--by", "line", "--time", time, r.trace, "--json"])
+
+    rows = [x for x in diff("live", "20%,80%")["rows"] if x["significant"]]
+    s.check(rows and rows[0]["name"] == "leak.lua:6" and rows[0]["before"] == 0, "%s" % rows[:3])
+    s.check_near("leaked", rows[0]["after"] / truth[6][0], 0.6, 0.25)
+    s.check(all(x["difference"] < 0.5 * rows[0]["difference"] for x in rows[1:]), "%s" % rows)
+    objects = diff("live-objects", "20%,80%")["rows"][0]
+    s.check(objects["name"] == "leak.lua:6", "%s" % objects)
+    s.check_near("objects", objects["after"] / truth[6][1], rows[0]["after"] / truth[6][0], 0.15)
+    found = {x["name"]: x for x in diff("live", ",")["rows"]}["leak.lua:6"]        # from the start to the end
+    s.check(found["before"] == 0, "%s" % found)
+    s.check_near("all", found["after"] / by_line(r.trace, "live", "leak.lua")[6], 1, 0.05)
+    s.check_near("freed", total(r.trace, "freed") / (total(r.trace) - total(r.trace, "live")), 1, 0.001)
+    bad = s.run([s.luasample(), "diff", "--event", "live", "--time", "50%,50%", r.trace])
+    s.check(bad.status == 1 and "is the same at" in bad.err, bad.err)
+    text = s.run([s.luasample(), "diff", "--event", "live", "--time", "20%,80%", r.trace]).ok().out
+    s.check("live at 80% and not at 20%" in text, text)
+    p = begun(s.luajit().program, "-joff", os.path.join(HERE, "attached.lua"), "60")
+    r = attach(p, seconds="2s")
+    p.p.kill()
+    p.p.wait()
+    rows = [x for x in diff("live", "30%,90%")["rows"] if x["significant"]]
+    s.check(rows and rows[0]["name"] == "attached.lua:10" and rows[0]["before"] == 0, "%s" % rows[:3])
+
+
 @suite.test("lives", "VMs that are closed hold nothing; of a program's only one it is what it had at the end")
 def lives():
     r = s.record([s.host("allocs"), "many", "200"], "-e", "live", "--alloc-interval", "4K").ok()
