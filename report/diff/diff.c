@@ -306,7 +306,7 @@ static int compare(struct ls_diff *d)
         d->test = d->o->test;
         if (d->test == LS_TEST_AUTO)
                 d->test = d->n_side[0] > 1 && d->n_side[1] > 1 ? LS_TEST_WELCH : LS_TEST_COUNTS;
-        if (!r && !strcmp(d->o->o.by[0]->name, "line"))
+        if (!r && !d->o->moments && !strcmp(d->o->o.by[0]->name, "line"))
                 r = count_changed(d);
         if (!r)
                 r = d->o->o.tree ? ls_diff_tree_rows(d) : ls_diff_rows(d);

@@ -289,7 +289,7 @@ static void put_header(const struct table *t)
                 d->o->total || d->o->o.tree ? ", with callees" : "", ls_diff_test_text(d));
         fprintf(t->out, "# Marks:    * differs, ~ may be chance (false discoveries: %g%%)\n",
                 100 * d->o->alpha);
-        if (d->n_runs == 2)
+        if (d->n_runs == 2 && !d->o->moments)
                 fprintf(t->out, "# Note:     one recording of each side: what runs of one program "
                                 "differ by anyway is not "
                                 "known; give several\n");

@@ -93,6 +93,18 @@ TYPES = {9: {"table": 0}, 10: {"table": 64, "table array": 0}, 11: {"table": 64,
          13: {"string": 0}, 14: {"thread": 96, "Lua stack": 0}, 15: {"userdata": 0}, 16: {"cdata": 0}, 17: {"cdata": 0}, 18: {"function": 0}}
 
 
+PENLIGHT = """
+local List, tablex, stringx, pretty = require "pl.List", require "pl.tablex", require "pl.stringx", require "pl.pretty"
+local sum = 0
+for i = 1, 300 do
+    local l = List.range(1, 60):map(function(x) return x * i end):filter(function(x) return x % 2 == 0 end)
+    local t = tablex.index_map(tablex.map(tostring, l))
+    sum = sum + #stringx.split(stringx.join(",", tablex.keys(t)), ",") + #pretty.write(t, "") % 7
+end
+print(sum > 0)
+"""
+
+
 def check_types(trace, truth, thread=96):
     rows = {x["line"]: {part["name"]: part["self_ticks"] for part in x.get("children", ())}
             for x in s.rows(trace, "--event", "alloc", "--by", "line,type") if s.basename(x.get("source")) == "types.lua"}
@@ -240,6 +252,35 @@ def lives():
         r = s.record([s.host("allocs"), mode], "-e", "live", "--alloc-interval", "4K").ok()
         s.check(r.out == plain.out, "%s: %r, unrecorded %r" % (mode, r.out, plain.out))
         s.check(total(r.trace, "live") < 2e7, "%s: %d bytes are live" % (mode, total(r.trace, "live")))
+
+
+@suite.test("programs", "luacheck and Penlight: the same output, sums that agree at two intervals, hardly a type unknown")
+def programs():
+    checked = s.tmpfile(".lua")
+    with open(checked, "w") as f:
+        for i in range(300):
+            f.write("local function f%d(a, b) local c = a + %d; if b then return c end; unused = {a, b, \"s%d\"} end\nf%d(1)\n" % (i % 150, i, i, i % 150))
+    penlight = s.tmpfile(".lua")
+    with open(penlight, "w") as f:
+        f.write(PENLIGHT)
+    lua_path = "/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua;;"
+    s.check(os.path.exists("/usr/share/lua/5.1/pl/List.lua") and os.path.exists("/usr/share/lua/5.1/luacheck/main.lua"), "not installed")
+    for program in ([s.need("luajit"), "-e", "arg = { [0] = 'luacheck', '--no-color', %r } require 'luacheck.main'" % checked],
+                    [s.need("luajit"), penlight]):
+        env = dict(os.environ, LUA_PATH=lua_path)
+        plain = s.run(program, env=env)
+        s.check(plain.out.startswith("Checking") or plain.out == "true\n", plain.out[:300])
+        sums = []
+        for interval in (4096, 32768):
+            r = s.record(program, "-e", "alloc,live", "--alloc-interval", str(interval), "--buffer-size", "8M", env=env)
+            s.check((r.status, r.out) == (plain.status, plain.out), "%s: %d %r, unrecorded %d %r" % (program, r.status, r.out[-300:], plain.status, plain.out[-300:]))
+            sums.append((total(r.trace), interval))
+            rows = {x["name"]: x["self_ticks"] for x in s.rows(r.trace, "--event", "alloc", "--by", "type")}
+            s.check(rows.get("unknown", 0) < 0.05 * total(r.trace), "%s: %s" % (program, rows))
+            s.check(sum(n for k, n in rows.items() if k.startswith("table")) > 0.1 * total(r.trace), "%s" % rows)
+        s.check(sums[0][0] > 5e6, "%d bytes" % sums[0][0])
+        (a, _), (b, interval) = sums
+        s.check_near("the sum at two intervals", b / a, 1, 0.03 + 4 / math.sqrt(a / interval))
 
 
 @suite.test("sunk", "what compiled code does not make is no allocation", quick=True)
