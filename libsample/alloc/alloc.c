@@ -626,14 +626,14 @@ void *ls_alloc_stub(const lua_State *L)
         return slot_of(f) ? f : NULL;
 }
 
-void ls_alloc_put_back(const lua_State *L, void *stub)
+static void put_back(const lua_State *L, void *stub)
 {
         _Atomic(void *) *word = word_of(LS_READ(const char *, L, LS_L_GLREF));
         struct slot *s = slot_of(stub);
         void *f = atomic_load(word);
 
-        if (!s || f == stub)
-                return;
+        if (!s || slot_of(f) || (ls_agent.attached && !atomic_load(&s->vm)))
+                return;                 /* the attachment has ended since, or a tick has put one */
         if (f != ls_vm_facts.heap_alloc)        /* what it gives may go unseen, also when it is no
                                                  * longer set */
                 atomic_store(&ls_heap_is_watched, 0);
@@ -641,4 +641,17 @@ void ls_alloc_put_back(const lua_State *L, void *stub)
                 atomic_load(&s->vm)->own_alloc = f == ls_vm_facts.heap_alloc ? stub : NULL;
         atomic_store(&s->inner, (alloc_fn)(uintptr_t)f);
         atomic_store(word, stub);
+}
+
+void ls_alloc_put_back(const lua_State *L, void *stub)
+{
+        sigset_t mask;
+
+        if (!ls_agent.attached) {
+                put_back(L, stub);
+                return;
+        }
+        ls_lock(&closing_lock, &mask);
+        put_back(L, stub);
+        ls_unlock(&closing_lock, &mask);
 }

@@ -448,6 +448,18 @@ def attach_again():
     s.check(status == 0 and "good\t100" in out, "status %s: %s" % (status, out))
 
 
+@suite.test("attach.sets", "a host that is attached to sees the allocator that it has set, sets others around each piece of work, and has its own after")
+def attach_sets():
+    p = begun(s.host("allocs"), "sets")
+    for i in range(12):
+        r = attach(p, ("alloc", "live", "alloc,live", "alloc,cpu")[i % 4], "%dms" % (150 + 37 * i))
+        s.check(p.p.poll() is None, "ended with %s after %d: %s" % (p.p.poll(), i + 1, p.read(p.err)))
+        s.check(total(r.trace, "freed" if i % 4 == 1 else "alloc") > 1e5, "nothing was seen")
+    p.signal(signal.SIGTERM)
+    status, out = p.wait(), p.read(p.out)
+    s.check(status == 0 and "wrong 0\nsame 1" in out and int(re.search(r"left (-?\d+)", out)[1]) < 8192, "status %s: %s" % (status, out))
+
+
 @suite.test("refusals", "what cannot be has a line")
 def refusals():
     for opts, said in ((["--alloc-interval", "0"], "give bytes"), (["-e", "live", "--last", "10s"], "leave out --last")):
