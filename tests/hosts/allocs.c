@@ -3,9 +3,8 @@
  * behind: its function, set later, calls the one before. fails: memory is limited.
  * many N: opens and closes N VMs, and tells how much memory they have left behind.
  * threads: a VM that goes from thread to thread.
- * sets: goes on likewise, and sets a function of its own before each piece of work, and after it what was
- * there.
- * runs: goes on until SIGTERM, and tells whether its VM's allocator is the one that it had. */
+ * sets: as runs, and sets a function of its own before each piece of work, and what was there after
+ * it. runs: goes on until SIGTERM, and tells whether its VM's allocator is the one that it had. */
 #include "tests/hosts/host.h"
 
 #include <pthread.h>
