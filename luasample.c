@@ -22,6 +22,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -88,8 +89,18 @@ static void show_as_nobody(const char *name)
 #endif
 }
 
+/* Closed ones are taken by what cannot be read or written, so that none of our own files gets their
+ * numbers. A program that is recorded has them closed. */
+static void keep_stdio(void)
+{
+        for (int fd = 0; fd <= STDERR_FILENO; fd++)
+                if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_PATH | O_CLOEXEC) < 0)
+                        return;
+}
+
 int main(int argc, const char **argv)
 {
+        keep_stdio();
 #ifdef LS_HAVE_HTTP
         if (argc > 1 && !strcmp(argv[0], LS_WORKER_ARGV0) && !strcmp(argv[1], LS_HTTP_ROLE))
                 return ls_http_main(argc, argv);

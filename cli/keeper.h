@@ -35,7 +35,7 @@ int ls_keeper_open(const char *path);
  * Returns 0 or -errno. */
 int ls_keeper_close(int failed);
 /* A descriptor of the bytes of a file that this process may not open, or -errno: only of one whose
- * size and XXH64 it can say, so it learns nothing. */
+ * size and XXH64 it can say, so it learns nothing. -ESTALE: another file has that name now. */
 int ls_keeper_text(const char *path, uint64_t size, uint64_t hash);
 /* Stdout goes to the pager, when it is a terminal. */
 void ls_keeper_pager(void);

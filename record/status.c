@@ -246,6 +246,15 @@ static void print_pause(const struct ls_session *s)
                         (double)(s->end_ns - s->start_ns) / 1e9);
 }
 
+static void print_traced(const struct ls_sums *sums)
+{
+        if (sums->traced_ns)
+                fprintf(stderr,
+                        "[ luasample: note: no ticks came for %.2f s, in which a debugger held the "
+                        "program ]\n",
+                        (double)sums->traced_ns / 1e9);
+}
+
 /* More threads at one time than there are rings. */
 static void print_threads(const struct ls_session *s, const struct ls_sums *sums)
 {
@@ -293,6 +302,7 @@ void ls_status_summary(struct ls_session *s)
                 print_pause(s);
                 print_losses(&sums);
                 print_unsampled(s, &sums);
+                print_traced(&sums);
                 print_threads(s, &sums);
                 if (sums.app_profiler_ns)
                         fprintf(stderr,

@@ -9,7 +9,7 @@
 #include "formats/wire/ring.h"
 
 #define LS_SHM_MAGIC   0x4d53534cu      /* "LSSM" */
-#define LS_SHM_VERSION 14u
+#define LS_SHM_VERSION 15u
 #define LS_SHM_COUNTERS 4096u           /* offset of the counters, struct ls_counter[LS_COUNTERS] */
 /* Offset of the rings: see ls_ring_offset. */
 #define LS_SHM_RINGS   (LS_SHM_COUNTERS + LS_COUNTERS * sizeof(struct ls_counter))
@@ -124,6 +124,9 @@ struct ls_shm {
         _Atomic uint32_t detach;        /* 1 = an attached process is to be left; futex (shared) */
         _Atomic uint32_t paused;        /* 1 while no ticks are counted, for now: all else goes
                                          * on */
+        _Atomic uint32_t traced;        /* odd while a debugger holds the program and no tick is
+                                         * sent; counts its comings and goings */
+        _Atomic uint64_t traced_ns;     /* in which that was so */
         _Atomic uint32_t recorder_thread;       /* attached: the recorder's first thread, as it
                                                  * knows itself; the kernel adds FUTEX_OWNER_DIED
                                                  * when that ends; 0 = it does not */

@@ -10,6 +10,15 @@ static uint32_t take(_Atomic uint32_t *n)
                        : 0;
 }
 
+LS_HANDLER int ls_sampler_paused(struct ls_sampler *s, const struct ls_shm *shm)
+{
+        uint32_t traced = atomic_load_explicit(&shm->traced, memory_order_relaxed);
+        int was = traced != s->traced || traced & 1;
+
+        s->traced = traced;
+        return was || atomic_load_explicit(&shm->paused, memory_order_relaxed);
+}
+
 LS_HANDLER void ls_ticks_take(struct ls_sampler *s, struct ls_ticks *t)
 {
         t->sum = t->event = t->flags = 0;

@@ -39,6 +39,7 @@ struct ls_sampler {                     /* of a thread; pages */
                                          * began */
         uint64_t remainder_ns;          /* CPU time below one interval, carried to the next tick;
                                          * handler's own */
+        uint32_t traced;                /* the shared one at the last tick */
         uint64_t cpu_start;             /* thread's CPU clock when it was armed */
 
         uint64_t rest_until_ns;         /* thread's CPU clock: before it no stack is read */
@@ -66,6 +67,9 @@ struct ls_sampler {                     /* of a thread; pages */
         int (*still)(const struct ls_thread *t);
 };
 
+/* 1 when CPU time that has passed since the last tick is not to be counted: samples are not wanted
+ * for now, or a debugger has held the program. On the thread, or when it is disarmed. */
+LS_HANDLER int ls_sampler_paused(struct ls_sampler *s, const struct ls_shm *shm);
 /* Takes the pending ticks. On the thread. */
 LS_HANDLER void ls_ticks_take(struct ls_sampler *s, struct ls_ticks *ret);
 

@@ -551,13 +551,14 @@ LS_HANDLER static void tick(struct ls_thread *t, const ucontext_t *uc)
         uint64_t last = atomic_load_explicit(&s->last_cpu_ns, memory_order_relaxed);
         uint64_t passed = s->remainder_ns + (cpu > last ? cpu - last : 0);
         uint64_t ticks = passed / shm->interval_ns, took;
+        int paused = ls_sampler_paused(s, shm);
 
         s->remainder_ns = passed - ticks * shm->interval_ns;
         atomic_store_explicit(&s->last_cpu_ns, cpu, memory_order_relaxed);
         watch_recorder(s, now);
         if (ticks > UINT32_MAX / 2)     /* decades; a broken clock */
                 ticks = 0;
-        if (ticks && atomic_load_explicit(&shm->paused, memory_order_relaxed)) {
+        if (ticks && paused) {
                 atomic_fetch_add_explicit(&t->ring->paused_cpu_ns, ticks * shm->interval_ns,
                                           memory_order_relaxed);
         } else if (ticks && atomic_load_explicit(&shm->recording, memory_order_relaxed)) {

@@ -237,6 +237,7 @@ void ls_thread_arm(struct ls_thread *t)
         atomic_store(&t->ring->armed_at_cpu_ns, s->cpu_start);
         atomic_store(&s->last_cpu_ns, s->cpu_start);
         s->remainder_ns = 0;
+        s->traced = atomic_load(&ls_agent.shm->traced);
         s->ready = 1;
         atomic_store(&t->ring->armed, 1);
         if (ls_agent.shm->timer == LS_TIMER_CPUTIME)
@@ -284,7 +285,7 @@ static void count_rest(struct ls_thread *t)
         rest = s->remainder_ns + cpu - last;
         ticks = rest / interval;
         s->remainder_ns = 0;
-        if (atomic_load(&ls_agent.shm->paused)) {
+        if (ls_sampler_paused(s, ls_agent.shm)) {
                 atomic_fetch_add(&t->ring->paused_cpu_ns, ticks * interval);
         } else {
                 atomic_fetch_add(&t->ring->ticks, ticks);

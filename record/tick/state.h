@@ -77,6 +77,7 @@ struct ls_ticker {
         uint64_t shift_ns, random;      /* when in it */
         uint64_t calm_ns;               /* perf: time between two looks at threads that do not
                                          * run */
+        uint64_t traced_look_ns;        /* when we last looked for a debugger, CLOCK_MONOTONIC */
         unsigned n, used;               /* rings; of these, that have had a thread */
         struct ls_tick_thread threads[];        /* by ring */
 };

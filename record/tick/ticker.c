@@ -9,6 +9,7 @@
 #include "record/tick/helper.h"
 #include "record/tick/perf.h"
 #include "record/tick/request.h"
+#include "record/tick/traced.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -57,7 +58,7 @@ static void disarm(struct ls_ticker *t, struct ls_tick_thread *h)
 int ls_ticker_follow(struct ls_ticker *t)
 {
         uint32_t used = atomic_load(&t->shm->rings_used);
-        int missing = 0;
+        int missing = 0, traced = ls_tick_is_traced(t);
 
         if (used > t->used)             /* never fewer: what is armed is looked after */
                 t->used = used < t->n ? used : t->n;
@@ -66,9 +67,9 @@ int ls_ticker_follow(struct ls_ticker *t)
                 uint32_t claim;
                 pid_t tid = ls_tick_wanted(h->ring, &claim);
 
-                if (h->armed && (tid != h->inner_tid || claim != h->claim))
+                if (h->armed && (traced || tid != h->inner_tid || claim != h->claim))
                         disarm(t, h);
-                if (tid <= 0 || h->armed)
+                if (traced || tid <= 0 || h->armed)
                         continue;
                 /* The agent, about to exec, clears armed and then waits for this: no event may be
                  * opened after that, which would tick the new image before its handler is there. */
@@ -128,7 +129,7 @@ static void *ticker_thread(void *arg)
         run_shortly();
         while (!atomic_load(&t->stop)) {
                 uint32_t request = atomic_load(&t->shm->request);
-                int missing = ls_ticker_follow(t);
+                int missing = ls_ticker_follow(t), traced = (int)(atomic_load(&t->shm->traced) & 1);
 
                 pass_on(t);
                 if (missing)
@@ -139,6 +140,7 @@ static void *ticker_thread(void *arg)
                         else
                                 ls_ticker_sleep(t, request, LS_TICKER_IDLE_NS);
                 } while (!atomic_load(&t->stop) && atomic_load(&t->shm->request) == request &&
+                         ls_tick_is_traced(t) == traced &&
                          !(missing && ls_clock_ns(CLOCK_MONOTONIC) >= retry_ns));
         }
         for (unsigned i = 0; i < t->used; i++)

@@ -28,6 +28,31 @@
 #define NOBODY      65534u
 #define END_FIRST   500                 /* oom_score_adj, of 1000 */
 
+/* Whether an id is somebody in this namespace of users: lines of first, outside, count. */
+static int is_mapped(const char *path, unsigned id)
+{
+        unsigned first, outside, n;
+        FILE *f = fopen(path, "re");
+        int is = !f;                    /* a kernel without such namespaces */
+
+        while (f && !is && fscanf(f, "%u %u %u", &first, &outside, &n) == 3)
+                is = id >= first && id - first < n;
+        if (f)
+                fclose(f);
+        return is;
+}
+
+int ls_rights_change(void)
+{
+        const uint32_t needs = 1u << CAP_SETUID | 1u << CAP_SETGID;
+        struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+        struct __user_cap_data_struct now[2] = { { 0 } };
+
+        return geteuid() == 0 && syscall(SYS_capget, &head, now) == 0 &&
+               (now[0].effective & needs) == needs && is_mapped("/proc/self/uid_map", NOBODY) &&
+               is_mapped("/proc/self/gid_map", NOBODY);
+}
+
 int ls_rights_of(pid_t pid, struct ls_rights *ret)
 {
         char path[64], line[256];
@@ -46,7 +71,8 @@ int ls_rights_of(pid_t pid, struct ls_rights *ret)
         fclose(f);
         if (seen < 2)
                 return -ESRCH;
-        *ret = (struct ls_rights){ .uid = u[1], .gid = g[1], .is_own = geteuid() != 0 };
+        *ret = (struct ls_rights){ .uid = u[1], .gid = g[1] };
+        ret->is_own = !ls_rights_change();
         ret->all_same = u[0] == u[1] && u[1] == u[2] && u[2] == u[3] && g[0] == g[1] &&
                         g[1] == g[2] && g[2] == g[3];
         snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
@@ -61,7 +87,8 @@ int ls_rights_of(pid_t pid, struct ls_rights *ret)
 
 void ls_rights_own(struct ls_rights *ret)
 {
-        *ret = (struct ls_rights){ .uid = getuid(), .gid = getgid(), .is_own = geteuid() != 0 };
+        *ret = (struct ls_rights){ .uid = getuid(), .gid = getgid() };
+        ret->is_own = !ls_rights_change();
 }
 
 void ls_rights_nobody(struct ls_rights *ret)
@@ -77,7 +104,7 @@ int ls_rights_open_root(pid_t pid, const struct ls_rights *r)
         char path[64];
         int fd;
 
-        if (geteuid() != 0)
+        if (r->is_own)
                 return -1;
         if (!r->root_ino || !r->mounts || stat("/", &own) || stat("/proc/self/ns/mnt", &mounts))
                 return -ENOENT;
@@ -119,13 +146,15 @@ static int become(const struct ls_rights *r, int root_fd, uint32_t keep, int sta
 {
         if (keep)
                 prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
-        if (geteuid() == 0) {
+        if (ls_rights_change()) {
                 if (root_fd >= 0 && (fchdir(root_fd) || chroot(".")))
                         return -errno;
                 /* A root of few capabilities stays what it is when the target is root as well. */
                 if ((!stay && chdir("/")) || (setgroups(0, NULL) && r->uid) ||
                     setresgid(r->gid, r->gid, r->gid) || setresuid(r->uid, r->uid, r->uid))
                         return -errno;
+        } else if (geteuid() == 0 && r->uid) {
+                return -EPERM;
         }
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
                 return -errno;

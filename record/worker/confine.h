@@ -41,6 +41,10 @@ struct ls_rights {
         ino_t mounts;                   /* its mount namespace, likewise */
 };
 
+/* Whether this process is a root who may become another user: not that of a namespace of one user,
+ * nor one without CAP_SETUID and CAP_SETGID. Such a one is a user like others here, who gives up
+ * what he has of capabilities. Normal context. */
+int ls_rights_change(void);
 /* Those of a process. Returns 0 or -errno: -ESRCH, it has ended. */
 int ls_rights_of(pid_t pid, struct ls_rights *ret);
 /* Those of this process's user: what the user named himself. */

@@ -460,7 +460,8 @@ static int read_text(struct pass *s, struct ls_coverage_file *f)
 
         if (r)
                 return r;
-        f->changed = f->text.problem == LS_SOURCE_CHANGED;
+        f->changed = f->text.problem == LS_SOURCE_CHANGED ||
+                             f->text.problem == LS_SOURCE_WITHHELD;
         return f->text.lines && !f->changed ? apply_text(f, &f->text) : 0;
 }
 

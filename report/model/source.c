@@ -20,13 +20,14 @@
  * what the trace says that it is. */
 static int open_file(const struct ls_source *s, const char *path, struct stat *ret_st)
 {
-        int fd = -1;
+        int kept = -1, fd;
 
         if (s->text_hash && ls_keeper_there())
-                fd = ls_keeper_text(path, s->size, s->text_hash);
-        if (fd >= 0 && fstat(fd, ret_st) == 0)
-                return fd;
-        return ls_open_regular(path, ret_st);
+                kept = ls_keeper_text(path, s->size, s->text_hash);
+        if (kept >= 0 && fstat(kept, ret_st) == 0)
+                return kept;
+        fd = ls_open_regular(path, ret_st);
+        return fd == -EACCES && kept == -ESTALE ? -ESTALE : fd;
 }
 
 /* Reads a whole regular file. A path from a trace may name anything: devices and pipes are not
@@ -181,7 +182,9 @@ int ls_source_read(const struct ls_profile *p, uint32_t source, const struct ls_
         else if (!r && ret->bytes && !same_text(s, ret))
                 ret->problem = s->text_hash ? LS_SOURCE_CHANGED : LS_SOURCE_UNKNOWN;
         if (!r && !ret->bytes)
-                ret->problem = ret->path ? LS_SOURCE_UNREADABLE : LS_SOURCE_NOT_A_FILE;
+                ret->problem = !ret->path            ? LS_SOURCE_NOT_A_FILE :
+                               ret->error == ESTALE ? LS_SOURCE_WITHHELD :
+                                                      LS_SOURCE_UNREADABLE;
         else if (!r && ret->size && ret->bytes[0] == '\033')
                 ret->problem = LS_SOURCE_BYTECODE;
         else if (!r)
@@ -199,6 +202,9 @@ const char *ls_source_problem_text(enum ls_source_problem problem)
                         "[Warning: the file has changed since it was recorded; lines may be off]",
                 [LS_SOURCE_UNKNOWN] = ("[Warning: the trace does not tell whether this is the file "
                                        "that was recorded]"),
+                [LS_SOURCE_WITHHELD] =
+                        ("[Warning: the file has changed since it was recorded, and root alone may "
+                         "read it: its text is not shown]"),
                 [LS_SOURCE_NOT_A_FILE] = "[Cannot annotate non-file]",
                 [LS_SOURCE_BYTECODE] = "[Cannot annotate bytecode file]",
                 [LS_SOURCE_UNREADABLE] = "",

@@ -12,6 +12,8 @@ enum ls_source_problem {
                                          * warning */
         LS_SOURCE_UNKNOWN,              /* read, but the trace has no hash to tell whether it is the
                                          * one: a warning */
+        LS_SOURCE_WITHHELD,             /* not the file that was recorded, nor readable without
+                                         * root's rights */
         LS_SOURCE_NOT_A_FILE,           /* a chunk from a string, whose text is not in the trace */
         LS_SOURCE_BYTECODE,
         LS_SOURCE_UNREADABLE,           /* error says why */

@@ -153,6 +153,8 @@ static const char *notice_of(const struct embed *e, const struct ls_source_text 
                 [LS_SOURCE_OK] = "",
                 [LS_SOURCE_CHANGED] =
                         "The file has changed since it was recorded: its text is not in this page.",
+                [LS_SOURCE_WITHHELD] =
+                        "The file has changed since it was recorded: its text is not in this page.",
                 [LS_SOURCE_UNKNOWN] =
                         "The trace does not tell which file it was: its text is not in this page.",
                 [LS_SOURCE_NOT_A_FILE] = "The text of this chunk is not in the trace.",

@@ -40,6 +40,7 @@ CASES = [
 ]
 NO_LOSS = ("bad-record",)
 MOST_FULL = 2                           # per cent
+BUFFER = "8M"                           # half a second of stacks at 100 us and more: the drain waits for a processor, too
 ASAN = {"ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0:abort_on_error=1:handle_segv=0"}
 figures = []                            # rows of the table
 
@@ -204,7 +205,7 @@ def stress(case, seconds):
     cmd = command(case, lj, rounds)
     if case.program == "asan":
         cmd = ["env", *cmd]             # record refuses a program that is built with a sanitizer
-    r = run([recorder(case), "record", "-i", "100us", "-o", trace, *case.options, "--", *cmd], env=environment(case, lj),
+    r = run([recorder(case), "record", "-i", "100us", "-m", BUFFER, "-o", trace, *case.options, "--", *cmd], env=environment(case, lj),
             timeout=60 + 10 * seconds)
     r.trace = trace
     r.ok(0 if case.program == "script" else HOST_STATUS)

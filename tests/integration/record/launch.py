@@ -155,6 +155,13 @@ def add_to(suite):
             r = run(["sh", "-c", cmd % (luasample(), trace, closed)])
             check(r.status == 5, "%s: status %d" % (closed, r.status))
             check(info(trace)["complete"] == 1, "%s: the trace is not complete" % closed)
+            check("warning" not in r.err, "%s: %s" % (closed, r.err))
+        for closed in ("<&-", "2>&-", "<&- 2>&-"):
+            seen = [run(["sh", "-c", "%s sh -c 'echo /proc/self/fd/*' %s" % (how, closed)]).out
+                    for how in ("", "%s record -q -o %s --" % (luasample(), trace))]
+            check(seen[0] == seen[1], "%s: the program has the descriptors %r, else %r" % (closed, seen[1], seen[0]))
+        r = run(["sh", "-c", "%s report -i %s >&-" % (luasample(), trace)])
+        check(r.status == 1 and "the output is not complete" in r.err, "report without stdout: %d %r" % (r.status, r.err))
 
     @test("no-vm", "a program without LuaJIT: recorded, and said", quick=True)
     def _():

@@ -3,7 +3,7 @@ import os
 import signal
 import time
 
-from support import Fail, Started, check, info, luasample, tmpfile, writer_of
+from support import Fail, Started, check, children_of, command_of, info, luasample, run, tmpfile, writer_of
 
 # Says which signals come; ends with status 9 on TERM.
 CATCHER = """import os, signal, sys, time
@@ -17,6 +17,29 @@ for s in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.S
 os.write(1, b"ready\\n")
 while True:
     time.sleep(1)
+"""
+
+
+# Traces PID as a debugger does: stops it, lets it go on after a while, and tells how often signal 16 stopped it.
+DEBUGGER = """import ctypes, os, signal, sys, time
+ptrace, pid, ticks = ctypes.CDLL(None, use_errno=True).ptrace, int(sys.argv[1]), 0
+ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+ATTACH, CONT, DETACH = 16, 7, 17
+if ptrace(ATTACH, pid, None, None):
+    sys.exit(os.strerror(ctypes.get_errno()))
+os.waitpid(pid, 0)
+time.sleep(float(sys.argv[2]))
+ptrace(CONT, pid, None, None)
+end = time.monotonic() + 0.5
+while time.monotonic() < end:
+    if os.waitpid(pid, os.WNOHANG)[0]:
+        ticks += 1
+        ptrace(CONT, pid, None, signal.SIGSTKFLT)
+    time.sleep(0.001)
+os.kill(pid, signal.SIGSTOP)
+os.waitpid(pid, 0)
+ptrace(DETACH, pid, None, None)
+print("stopped by", ticks)
 """
 
 
@@ -172,3 +195,21 @@ def add_to(suite):
         check(abs(j["sample_ticks"] + gone - j["ticks"]) <= 2, "%d in samples + %d lost is not %d" %
               (j["sample_ticks"], gone, j["ticks"]))
         check(j["sample_ticks"] > 4000, "the rate did not come back: %d" % j["sample_ticks"])
+
+    @test("debugger", "a program that a debugger holds gets no ticks, which would stop it; they come back, and the rate is true")
+    def _():
+        trace = tmpfile(".data")
+        s = Started([luasample(), "record", "-o", trace, "--", "luajit", "-e",
+                     "print('ready') io.flush() local t = os.clock() + 3 while os.clock() < t do for i = 1, 1e5 do end end"])
+        s.wait_for("ready")
+        time.sleep(0.3)
+        target = [kid for kid in children_of(s.p.pid) if command_of(kid)[0] == b"luajit"]
+        check(len(target) == 1, "%r run luajit" % target)
+        r = run(["python3", "-c", DEBUGGER, str(target[0]), "1"])
+        check(r.out == "stopped by 0\n", "the debugger was %s%s" % (r.out, r.err))
+        check(s.wait() == 0, "status")
+        j = info(trace)
+        check(1.3e9 < j["traced_ns"] < 3e9, "held for %d ns" % j["traced_ns"])
+        check(abs(j["ticks"] * 1e6 / j["cpu_ns"] - 1) < 0.02, "%d ticks of 1 ms in %d ns" % (j["ticks"], j["cpu_ns"]))
+        check(j["process_cpu_ns"] - j["cpu_ns"] > 5e7, "%d ns of %d of CPU are said to be sampled, also while it was held" % (
+            j["cpu_ns"], j["process_cpu_ns"]))
