@@ -303,7 +303,7 @@ __attribute__((used, noinline)) static void *slow(void *ud, void *p, size_t osiz
                 sends = vm && s->left < 0;
                 if (s->left < 0)
                         s->left = vm ? ls_draw_bytes(&s->draw) : LET_PASS;
-                if (vm)
+                if (vm && vm->vm_id == s->vm_id)
                         type = type_of(s, vm, at, &place);
         }
         if (sends && p && begin(s, vm, &t)) {
@@ -317,7 +317,7 @@ __attribute__((used, noinline)) static void *slow(void *ud, void *p, size_t osiz
                 id = send(t, s, vm, at, nsize, type);
                 ls_thread_leave(t);
         }
-        if (counted && vm && block)
+        if (counted && vm && vm->vm_id == s->vm_id && block)
                 learn_next(s, place, at, block, nsize);
         if (vm && s->follows)
                 follow(s->blocks, p, osize, block, nsize, id);

@@ -12,6 +12,7 @@
 #define ENTRY      1024                 /* the allocating functions lie so near to each other */
 #define CALL       5                    /* bytes of a call instruction, e8 and a distance */
 #define SAVED      16                   /* words between the two return addresses, at most */
+#define PAGE       4096u
 #define OWNER_SIZE 64u                  /* bytes that are read of an owner: a table */
 #define GLOBAL     1024u                /* of a global_State: strings' index and buffer are in it */
 
@@ -56,12 +57,21 @@ static int is_behind_call(uintptr_t address, uintptr_t called)
         return is_near(address + (uintptr_t)(intptr_t)distance, called, ENTRY);
 }
 
+/* So many words that are in the C stack from there up, n at most: it may end soon. */
+static int words_from(const uint64_t *at, int n)
+{
+        uintptr_t rest = (PAGE - (uintptr_t)at % PAGE) / sizeof *at;
+
+        return rest >= (uintptr_t)n || ls_readable(at + rest, sizeof *at) ? n : (int)rest;
+}
+
 struct ls_type_place *ls_type_at(const uint64_t *at, int in_trace, enum ls_objtype *ret_type)
 {
         uintptr_t called = at[0];
+        int n = words_from(at, SAVED);
 
         *ret_type = LS_OBJTYPE_UNKNOWN;
-        for (int i = 1; i < SAVED; i++) {
+        for (int i = 1; i < n; i++) {
                 uintptr_t address = at[i], none = 0;
                 struct ls_type_place *p;
 
@@ -93,7 +103,8 @@ void ls_type_note(struct ls_type_look *look, struct ls_type_place *place, const 
         look->block = block;
         look->size = size;
         look->n_owners = 0;
-        for (int i = 1; i < 2 * SAVED && look->n_owners < LS_TYPE_OWNERS; i++) {
+        for (int i = 1, n = words_from(at, 2 * SAVED); i < n && look->n_owners < LS_TYPE_OWNERS;
+             i++) {
                 const char *owner = (const char *)(uintptr_t)at[i];
 
                 if (at[i] % 8 == 0 && at[i] > UINT16_MAX && ls_readable(owner, OWNER_SIZE))

@@ -236,7 +236,7 @@ def moments():
     text = s.run([s.luasample(), "diff", "--event", "live", "--time", "20%,80%", r.trace]).ok().out
     s.check("live at 80% and not at 20%" in text, text)
     p = begun(s.luajit().program, "-joff", os.path.join(HERE, "attached.lua"), "60")
-    r = attach(p, seconds="2s")
+    r = attach(p, seconds="2s", interval="32K")
     p.p.kill()
     p.p.wait()
     rows = [x for x in diff("live", "30%,90%")["rows"] if x["significant"]]
