@@ -136,6 +136,23 @@ static int init_vms(struct ls_filter *f, const struct ls_profile *p, const char 
         return 0;
 }
 
+static int init_types(struct ls_filter *f, const struct ls_profile *p, const char *pattern)
+{
+        static const char *const names[] = {
+#define LS_OBJTYPE(NAME, name, gct) name,
+#include "formats/wire/objtypes.def"
+#undef LS_OBJTYPE
+        };
+
+        (void)p;
+        f->types = new_map(256);
+        if (!f->types)
+                return -ENOMEM;
+        for (unsigned i = 0; i < 256; i++)
+                f->types[i] = fnmatch(pattern, names[i < LS_NOBJTYPES ? i : 0], 0) == 0;
+        return 0;
+}
+
 static int matches_any(const char *const *patterns, unsigned n, const char *label)
 {
         for (unsigned i = 0; i < n; i++)
@@ -392,6 +409,8 @@ int ls_filter_wants(const struct ls_filter *f, const struct ls_sample_block *b, 
                 return 0;
         if (f->has_time && (b->time_ns[i] <= f->from_ns || b->time_ns[i] > f->to_ns))
                 return 0;               /* a tick stands for the time before it */
+        if (f->types && !f->types[b->type[i]])
+                return 0;
         if (f->at_ns && (!was_live(b, i, f->at_ns[b->vm[i]]) ||
                          was_live(b, i, f->but_ns[b->vm[i]])))
                 return 0;
@@ -401,7 +420,7 @@ int ls_filter_wants(const struct ls_filter *f, const struct ls_sample_block *b, 
 int ls_filter_any(const struct ls_filter *f)
 {
         return f->need_region_flag || f->vmstates || f->stacks || f->zones || f->labels ||
-               f->threads || f->vms || f->has_time || f->at_ns ||
+               f->threads || f->vms || f->types || f->has_time || f->at_ns ||
                f->by_region;
 }
 
@@ -421,6 +440,7 @@ static void warn_of_all(const struct ls_filter *f, const struct ls_profile *p,
         warn("process", want->process, f->processes, p->n_processes);
         warn("thread", want->thread, f->threads, p->n_threads);
         warn("vm", want->vm, f->vms, p->n_vms);
+        warn("type", want->type, f->types, 256);
         if (want->region && !f->n_spans)
                 ls_warning("--region '%s': no such region in this trace", want->region);
 }
@@ -438,6 +458,7 @@ static int init_all(struct ls_filter *f, struct ls_profile *p, const struct ls_l
                 { want->process, init_processes },
                 { want->thread, init_threads },
                 { want->vm, init_vms },
+                { want->type, init_types },
                 { want->region, init_region },
         };
         int r = 0;
@@ -488,6 +509,7 @@ void ls_filter_done(struct ls_filter *f)
         free(f->processes);
         free(f->threads);
         free(f->vms);
+        free(f->types);
         free(f->spans);
         free(f->at_ns);
         free(f->but_ns);

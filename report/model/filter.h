@@ -16,6 +16,7 @@ struct ls_filter {
         uint8_t *processes;             /* of --process: which it names; threads has theirs */
         uint8_t *threads;
         uint8_t *vms;
+        uint8_t *types;                 /* [256] of allocated blocks */
         unsigned vmstates;              /* bits; 0 = all */
         int need_region_flag;           /* only rows with LS_SAMPLE_IN_REGION */
         uint64_t from_ns, to_ns;        /* of CLOCK_MONOTONIC, when has_time */

@@ -161,6 +161,11 @@ def types_views():
     s.check(rows.get("function"), "%s" % rows)
     rows = s.json_of(["diff", "--event", "alloc", "--by", "type", r.trace, r.trace, "--json"])["rows"]
     s.check({"string", "cdata", "table array"} <= {x["name"] for x in rows}, "%s" % rows)
+    parts = {x["name"]: x["self_ticks"] for x in s.rows(r.trace, "--event", "alloc", "--by", "type") if x["name"].startswith("table")}
+    only = s.rows(r.trace, "--event", "alloc", "--type", "table*", "--by", "type")
+    s.check(len(parts) == 3 and {x["name"]: x["self_ticks"] for x in only if x["self_ticks"]} == parts, "%s, not %s" % (only, parts))
+    none = s.report(r.trace, "--event", "alloc", "--type", "nonsense")
+    s.check("no such type" in none.err, none.err)
     pb = s.tmpfile(".pb.gz")
     s.run([s.luasample(), "export", "-i", r.trace, "--event", "alloc", "-o", pb]).ok()
     tags = s.run([s.need("go"), "tool", "pprof", "-tags", pb], timeout=300).ok().out
