@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#define LS_LIVED_NS 100000u             /* unit of the column lived */
+
 enum ls_dim_number {
 #define LS_DIM(NAME, name, bits, KIND, key) LS_DIM_NUMBER_##NAME,
 #include "formats/dims.def"

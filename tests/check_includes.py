@@ -39,7 +39,7 @@ ROOMS = {
     "libsample/recording": ("formats/wire libsample libsample/handler libsample/inject libsample/libc", ""),
     "libsample/jit": ("libsample libsample/handler libsample/inject", ""),
     "libsample/exact": ("formats/wire libsample libsample/handler libsample/inject libsample/jit", "private.h update.h"),
-    "libsample/alloc": ("libsample libsample/handler libsample/recording", ""),
+    "libsample/alloc": ("formats/wire libsample libsample/handler libsample/recording", ""),
     "libsample/vm": ("formats/wire libsample libsample/alloc libsample/exact libsample/handler libsample/jit libsample/recording", ""),
     "libsample/attach": ("formats/wire libsample libsample/handler "
         "libsample/inject libsample/libc libsample/recording libsample/vm", ""),
@@ -68,7 +68,7 @@ ROOMS = {
     "report/page": ("cli formats formats/trace formats/wire report/jit report/model report/view", ""),
     "report/tui": ("cli formats formats/trace formats/wire report/jit report/model report/options report/view", ""),
     "report/coverage": ("cli formats formats/trace formats/wire report/model report/options", ""),
-    "report/heap": ("cli formats", ""),
+    "report/heap": ("cli formats formats/wire", ""),
     "report/jit": ("cli formats formats/jit formats/trace formats/wire report/model report/options report/view", ""),
     "report/diff": ("cli formats formats/export formats/merge "
         "formats/trace report/model report/options report/page report/view", ""),

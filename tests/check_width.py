@@ -10,7 +10,7 @@ import re
 import sys
 
 MOST = 100
-KNOWN = {"examples": 1, "formats": 9, "libsample": 12, "record": 3, "store": 3, "tests": 10}
+KNOWN = {"examples": 1, "formats": 7, "libsample": 12, "record": 3, "store": 3, "tests": 10}
 CODE = {"tests": 7}
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 NOT_TEXT = re.compile(r"  +\S|\s*(-|\d\.|\*|\|) ")     # behind the * of a line: of a list or a drawing

@@ -79,6 +79,7 @@ static const struct dim { unsigned dim; const char *key; } dims[] = {
         { LS_DIM_THREAD, "thread.name" },
         { LS_DIM_VM, "luasample.vm" },
         { LS_DIM_COROUTINE, "luasample.coroutine" },
+        { LS_DIM_TYPE, "luasample.type" },
 };
 #define N_DIMS (sizeof(dims) / sizeof(dims[0]))
 
@@ -519,6 +520,7 @@ static int new_tables(struct otlp *s)
                 { &s->dim_attribute[2], p->n_threads },
                 { &s->dim_attribute[3], p->n_vms },
                 { &s->dim_attribute[4], p->n_coroutines },
+                { &s->dim_attribute[5], LS_NOBJTYPES },
                 { &s->label_key, p->n_sample_labels },
                 { &s->label_attribute, p->n_sample_labels },
         };
@@ -591,6 +593,6 @@ const struct ls_exporter ls_export_otlp = {
         .help = "OpenTelemetry profiles (opentelemetry-proto 1.11.0, v1development)",
         .flags = LS_EXPORT_EXPERIMENTAL | LS_EXPORT_BINARY,
         .dims = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_THREAD | LS_DIM_VM | LS_DIM_COROUTINE |
-                LS_DIM_LABEL,
+                LS_DIM_LABEL | LS_DIM_TYPE,
         .write = otlp_write,
 };

@@ -65,6 +65,7 @@ static const struct dim { unsigned dim; const char *key; } dims[] = {
         { LS_DIM_THREAD, "thread" },
         { LS_DIM_VM, "vm" },
         { LS_DIM_COROUTINE, "coroutine" },
+        { LS_DIM_TYPE, "type" },
 };
 #define N_DIMS (sizeof(dims) / sizeof(dims[0]))
 
@@ -381,7 +382,7 @@ static int new_tables(struct pprof *s)
 {
         const struct ls_profile *p = s->p;
         const uint32_t sizes[N_DIMS] = { LS_NVMSTATES, p->n_zones, p->n_threads, p->n_vms,
-                                         p->n_coroutines };
+                                         p->n_coroutines, LS_NOBJTYPES };
         int ok;
 
         s->location = calloc((size_t)p->n_locations + 1, sizeof(*s->location));
@@ -442,6 +443,6 @@ const struct ls_exporter ls_export_pprof = {
         .help = "profile.proto, for go tool pprof and others",
         .flags = LS_EXPORT_BINARY | LS_EXPORT_EVENTS,
         .dims = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_THREAD | LS_DIM_VM | LS_DIM_COROUTINE |
-                LS_DIM_LABEL,
+                LS_DIM_LABEL | LS_DIM_TYPE,
         .write = pprof_write,
 };

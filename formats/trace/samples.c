@@ -178,7 +178,7 @@ static int decode_contexts(struct ls_sample_buffers *b, const struct ls_record *
 {
         int any = 0, time = (columns & LS_COL_TIME) && ls_is_coded(rec, LS_C_SAMPLE_TIME), e;
 
-        for (unsigned c = 0; c <= LS_C_SAMPLE_LABEL; c++)
+        for (unsigned c = 0; c <= LS_C_SAMPLE_LIVED; c++)
                 any |= c != LS_C_SAMPLE_TIME && ls_is_coded(rec, c);
         if (!any && !time)
                 return 0;

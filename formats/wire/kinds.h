@@ -18,6 +18,13 @@ enum ls_vmstate {
         LS_NVMSTATES
 };
 
+enum ls_objtype {
+#define LS_OBJTYPE(NAME, name, gct) LS_OBJTYPE_##NAME,
+#include "formats/wire/objtypes.def"
+#undef LS_OBJTYPE
+        LS_NOBJTYPES
+};
+
 enum ls_event_kind {
         LS_EVENT_NONE,
 #define LS_EVENT(number, NAME, name, unit, sampled, clock, asked, overlaps, help)                  \
@@ -102,9 +109,10 @@ enum ls_name_rank {
 #define LS_SAMPLE_STATE_GUESS 0x08 /* VM states are the first tick's */
 #define LS_SAMPLE_NO_LINE                                                                          \
         0x10 /* the leaf's line is not known of compiled ticks (--scope f or none). In rings, and in
-                                    * files of minor version 0; later ones have a location with line 0 */
+              * files of minor version 0; later ones have a location with line 0 */
 #define LS_SAMPLE_OFF_CPU                                                                          \
-        0x20 /* wall time in which the thread did not run: it was blocked, or waited for a processor */
+        0x20 /* wall time in which the thread did not run: it was blocked, or waited for a
+              * processor */
 
 #define LS_SAMPLE_BLOCKED     0x40 /* luasample stack: the thread was blocked in the kernel */
 #define LS_SAMPLE_SUSPENDED   0x80 /* luasample stack: a coroutine that nobody runs */

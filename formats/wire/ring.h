@@ -259,7 +259,7 @@ struct ls_rec_sample {                  /* SAMPLE */
                                          * process, 0 = its end is not told */
         uint32_t callee_id;             /* FUNCTION of the C function that the code of the trace has
                                          * called through the FFI, 0 = none is known */
-        uint32_t pad;
+        uint32_t type;                  /* enum ls_objtype, of an allocation */
 };
 _Static_assert(sizeof(struct ls_rec_sample) == 104, "SAMPLE is 104 bytes");
 #define LS_JIT_NO_OFFSET UINT32_MAX
@@ -354,10 +354,11 @@ struct ls_jit_snapshot {
 _Static_assert(sizeof(struct ls_jit_snapshot) == 16, "a snapshot is 16 bytes");
 
 struct ls_rec_free {                    /* FREE: uint32_t numbers of allocations follow */
+        uint64_t time_ns;               /* CLOCK_MONOTONIC, a little later than they were freed */
         uint32_t vm_id;                 /* all of this VM are, 0 = of none */
         uint32_t n;
 };
-_Static_assert(sizeof(struct ls_rec_free) == 8, "FREE is 8 bytes");
+_Static_assert(sizeof(struct ls_rec_free) == 16, "FREE is 16 bytes");
 
 struct ls_rec_irnames {                 /* IRNAMES: the text of jit.vmdef.irnames, 6 bytes a name,
                                          * follows */

@@ -10,6 +10,7 @@
 #include "libsample/agent.h"
 #include "libsample/alloc/blocks.h"
 #include "libsample/alloc/draw.h"
+#include "libsample/alloc/types.h"
 #include "libsample/handler/clock.h"
 #include "libsample/handler/jit_find.h"
 #include "libsample/handler/jit_locate.h"
@@ -44,6 +45,11 @@ _Static_assert(sizeof(struct slot) == 64 && offsetof(struct slot, inner) == 8,
 #define SLOTS 4096
 _Static_assert(SLOTS == LS_VMS_MOST, "a slot for each VM");
 __attribute__((used)) static struct slot slots[SLOTS];
+
+/* A slot's: the allocation before, whose place is to be learnt; bytes until the next sample beyond
+ * the slot's own, which end at the next allocation. */
+static struct { struct ls_type_look look; int64_t rest; } learning[SLOTS];
+static _Atomic int32_t lessons = 4096;  /* allocations of the process that are looked at anyway */
 
 /* A stub of 16 bytes for each slot: they differ in the slot that they load. An allocation that
  * grows counts; the last one goes on in slow(), with the place of its return address. Behind them
@@ -141,7 +147,7 @@ static int read_stack(struct ls_thread *t, struct slot *s, const lua_State *L, c
  * 0, or -1: there is no room in the ring. */
 static int tell(struct ls_thread *t, struct ls_blocks *blocks, uint32_t vm_id)
 {
-        struct ls_rec_free rec = { vm_id, blocks->n_freed };
+        struct ls_rec_free rec = { ls_now_ns(), vm_id, blocks->n_freed };
         char *body;
 
         if (!vm_id && !rec.n)
@@ -175,19 +181,20 @@ static void freed(struct ls_blocks *blocks, uint32_t id)
 
 /* Returns the number of the block where it is to be followed, else 0. */
 static uint32_t send(struct ls_thread *t, struct slot *s, struct ls_vm *vm, const uint64_t *at,
-                     size_t size)
+                     size_t size, enum ls_objtype type)
 {
         static _Atomic uint32_t last_id;
         const lua_State *L = running(vm, s->global);
         struct ls_moment m = { .vm = vm, .L = L, .whole_stack = 1, .jit_offset = LS_JIT_NO_OFFSET };
         struct ls_ticks ticks = { .event = LS_EVENT_ALLOC, .time_ns = ls_now_ns(), .cpu_ns = size };
-        int error;
+        int state = ls_tick_vmstate(LS_READ(int32_t, s->global, ls_vm_facts.vmstate_offset)), error;
 
         if (s->follows) {
                 tell(t, s->blocks, 0);
                 ticks.place = atomic_fetch_add(&last_id, 1) + 1;
         }
-        ticks.weight[ls_tick_vmstate(LS_READ(int32_t, s->global, ls_vm_facts.vmstate_offset))] = 1;
+        ticks.weight[state] = 1;
+        ticks.type = !type && state == LS_VMSTATE_JIT ? LS_OBJTYPE_COMPILER : type;
         error = L ? read_stack(t, s, L, at, &m) : 0;
         if (L && !error && t->sampler->walks[t->sampler->current].n)
                 error = ls_sample_send(t, &m, &ticks);
@@ -248,6 +255,32 @@ static void follow(struct ls_blocks *blocks, const void *p, size_t osize, const 
                 freed(blocks, id);
 }
 
+/* What the next allocation is to say of this one. */
+static void learn_next(struct slot *s, struct ls_type_place *place, const uint64_t *at,
+                       const void *block, size_t size)
+{
+        if (atomic_load_explicit(&lessons, memory_order_relaxed) > 0)
+                atomic_fetch_sub(&lessons, 1);
+        else if (!place)
+                return;
+        if (place)
+                ls_type_note(&learning[s - slots].look, place, at, block, size);
+        learning[s - slots].rest = s->left;
+        s->left = 0;
+}
+
+/* The type of what is allocated here, after what was before; *ret_place: where it is learnt. */
+static enum ls_objtype type_of(const struct slot *s, const struct ls_vm *vm, const uint64_t *at,
+                               struct ls_type_place **ret_place)
+{
+        enum ls_objtype type;
+
+        ls_type_learn(&learning[s - slots].look, s->global, vm->main, running(vm, s->global));
+        *ret_place = ls_type_at(at, LS_READ(uintptr_t, s->global, ls_vm_facts.jit_base_offset) != 0,
+                                &type);
+        return type;
+}
+
 /* The count has ended at this allocation, or the block may be one that is followed; at: the place
  * of its return address in the C stack. A block that grows may be the Lua stack, which is read
  * before it moves. One that cannot be had is no allocation. */
@@ -257,25 +290,35 @@ __attribute__((used, noinline)) static void *slow(void *ud, void *p, size_t osiz
         alloc_fn inner = atomic_load_explicit(&s->inner, memory_order_acquire);
         int saved = errno, in = ls_control_pass_vm(), sends = 0;
         struct ls_vm *vm = in ? atomic_load(&s->vm) : NULL;
+        struct ls_type_place *place = NULL;
+        enum ls_objtype type = LS_OBJTYPE_UNKNOWN;
+        int counted = nsize > osize && s->left < 0;
         struct ls_thread *t;
         uint32_t id = 0;
         void *block;
 
-        if (nsize > osize && s->left < 0) {
-                s->left = vm ? ls_draw_bytes(&s->draw) : LET_PASS;
-                sends = vm != NULL;
+        if (counted) {
+                s->left += learning[s - slots].rest;
+                learning[s - slots].rest = 0;
+                sends = vm && s->left < 0;
+                if (s->left < 0)
+                        s->left = vm ? ls_draw_bytes(&s->draw) : LET_PASS;
+                if (vm && vm->vm_id == s->vm_id)
+                        type = type_of(s, vm, at, &place);
         }
         if (sends && p && begin(s, vm, &t)) {
-                id = send(t, s, vm, at, nsize);
+                id = send(t, s, vm, at, nsize, type);
                 ls_thread_leave(t);
         }
         errno = saved;
         block = inner(ud, p, osize, nsize);
         saved = errno;
         if (sends && !p && block && begin(s, vm, &t)) {
-                id = send(t, s, vm, at, nsize);
+                id = send(t, s, vm, at, nsize, type);
                 ls_thread_leave(t);
         }
+        if (counted && vm && vm->vm_id == s->vm_id && block)
+                learn_next(s, place, at, block, nsize);
         if (vm && s->follows)
                 follow(s->blocks, p, osize, block, nsize, id);
         if (in)
@@ -359,6 +402,8 @@ static int fill(struct slot *s, struct ls_vm *vm, const void *inner)
         atomic_store(&s->inner, (alloc_fn)(uintptr_t)inner);
         ls_draw_begin(&s->draw, ls_agent.shm->alloc_interval, ls_agent.shm->generation + vm->vm_id);
         s->left = ls_draw_bytes(&s->draw);
+        learning[s - slots].rest = 0;
+        learning[s - slots].look.place = NULL;
         s->follows = ls_agent.shm->live;
         if (s->follows && s->blocks && ls_blocks_restart(s->blocks))
                 return -1;
@@ -562,6 +607,7 @@ void ls_alloc_after_fork(int recorded)
         for (uint32_t i = 0, n = atomic_load(&slots_used); i < n; i++) {
                 if (recorded && slots[i].follows)
                         ls_blocks_clear(slots[i].blocks);
+                learning[i].rest = 0;
                 slots[i].left = recorded && slots[i].vm ? ls_draw_bytes(&slots[i].draw) : LET_PASS;
         }
 }
@@ -580,14 +626,14 @@ void *ls_alloc_stub(const lua_State *L)
         return slot_of(f) ? f : NULL;
 }
 
-void ls_alloc_put_back(const lua_State *L, void *stub)
+static void put_back(const lua_State *L, void *stub)
 {
         _Atomic(void *) *word = word_of(LS_READ(const char *, L, LS_L_GLREF));
         struct slot *s = slot_of(stub);
         void *f = atomic_load(word);
 
-        if (!s || f == stub)
-                return;
+        if (!s || slot_of(f) || (ls_agent.attached && !atomic_load(&s->vm)))
+                return;                 /* the attachment has ended since, or a tick has put one */
         if (f != ls_vm_facts.heap_alloc)        /* what it gives may go unseen, also when it is no
                                                  * longer set */
                 atomic_store(&ls_heap_is_watched, 0);
@@ -595,4 +641,17 @@ void ls_alloc_put_back(const lua_State *L, void *stub)
                 atomic_load(&s->vm)->own_alloc = f == ls_vm_facts.heap_alloc ? stub : NULL;
         atomic_store(&s->inner, (alloc_fn)(uintptr_t)f);
         atomic_store(word, stub);
+}
+
+void ls_alloc_put_back(const lua_State *L, void *stub)
+{
+        sigset_t mask;
+
+        if (!ls_agent.attached) {
+                put_back(L, stub);
+                return;
+        }
+        ls_lock(&closing_lock, &mask);
+        put_back(L, stub);
+        ls_unlock(&closing_lock, &mask);
 }

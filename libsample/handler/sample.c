@@ -146,6 +146,7 @@ static void fill(struct ls_rec_sample *rec, const struct ls_vm *vm, const struct
                 rec->flags |= LS_SAMPLE_OFF_CPU;
         rec->flags |= ticks->flags;
         rec->place = ticks->place;
+        rec->type = ticks->type;
         rec->vm_id = vm ? vm->vm_id : 0;
         if (vm && vm->in_region)
                 rec->flags |= LS_SAMPLE_IN_REGION;

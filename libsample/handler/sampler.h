@@ -13,6 +13,7 @@ struct ls_ticks {                       /* time that a sample stands for */
         uint32_t sum, delayed;
         uint8_t event;                  /* enum ls_event_kind; 0 = CPU */
         uint8_t flags;                  /* LS_SAMPLE_* that its sample gets */
+        uint32_t type;                  /* enum ls_objtype */
         uint32_t place;                 /* the number that its stack gets, see ring.h; 0 = none */
         uint64_t time_ns, cpu_ns;       /* CLOCK_MONOTONIC and the thread's CPU clock at the last
                                          * tick */

@@ -28,13 +28,13 @@ enum {
         NEWSTATE,
         L_NEWSTATE,
         CLOSE,
+        GETALLOCF,
+        SETALLOCF,
         PROFILE_START,
         PROFILE_STOP,
         LOADX,
-        GETALLOCF,
-        SETALLOCF,
         NPATCHES,
-        ATTACHED_PATCHES = CLOSE + 1
+        ATTACHED_PATCHES = SETALLOCF + 1
 };
 
 static lua_State *on_newstate(void *f, void *ud, long c, long d);
@@ -52,12 +52,12 @@ static struct ls_patch patches[NPATCHES] = {
         [NEWSTATE] = { .name = "lua_newstate", .replacement = (void *)on_newstate },
         [L_NEWSTATE] = { .name = "luaL_newstate", .replacement = (void *)on_l_newstate },
         [CLOSE] = { .name = "lua_close", .replacement = (void *)on_close },
+        [GETALLOCF] = { .name = "lua_getallocf", .replacement = (void *)on_getallocf },
+        [SETALLOCF] = { .name = "lua_setallocf", .replacement = (void *)on_setallocf },
         [PROFILE_START] = { .name = "luaJIT_profile_start",
                             .replacement = (void *)on_profile_start },
         [PROFILE_STOP] = { .name = "luaJIT_profile_stop", .replacement = (void *)on_profile_stop },
         [LOADX] = { .name = "lua_loadx", .replacement = (void *)on_loadx },
-        [GETALLOCF] = { .name = "lua_getallocf", .replacement = (void *)on_getallocf },
-        [SETALLOCF] = { .name = "lua_setallocf", .replacement = (void *)on_setallocf },
 };
 
 static __thread int creating __attribute__((tls_model("initial-exec"))); /* nesting of *_newstate */
@@ -240,12 +240,12 @@ static void take_over(const struct ls_object *object, int single_threaded)
 {
         /* what a process is attached for is sampled only: its VMs are not changed, nor what it
          * loads */
-        int n = ls_agent.attached              ? ATTACHED_PATCHES
-                : ls_agent.shm->alloc_interval ? NPATCHES
-                                               : GETALLOCF;
+        int n = ls_agent.attached ? ATTACHED_PATCHES : NPATCHES;
 
         for (int i = 0; i < n; i++) {
-                void *target = ls_object_symbol(object, patches[i].name, &patches[i].size);
+                int wanted = ls_agent.shm->alloc_interval || (i != GETALLOCF && i != SETALLOCF);
+                void *target = wanted ? ls_object_symbol(object, patches[i].name, &patches[i].size)
+                                      : NULL;
 
                 if (target != patches[i].target)        /* another library than in the recording
                                                          * before */

@@ -189,7 +189,7 @@ static uint64_t sane_ticks(struct ls_translate *t, const struct ls_rec_sample *r
         return sum > most ? 0 : sum;
 }
 
-_Static_assert(LS_DIMS == 7, "fill_row and struct ls_rec_sample have each dimension of dims.def");
+_Static_assert(LS_DIMS == 9, "fill_row and struct ls_rec_sample have each dimension of dims.def");
 
 /* What a row of this sample has beside weight and VM state. */
 static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_sample *rec,
@@ -206,6 +206,7 @@ static void fill_row(struct ls_translate *t, unsigned ring, const struct ls_rec_
                 .coroutine = ls_translate_lookup(r->coroutines, r->n_coroutines, rec->coroutine_id),
                 .zone = ls_translate_lookup(r->zones, r->n_zones, rec->zone_id),
                 .label = ls_translate_lookup(r->labels, r->n_labels, rec->label_id),
+                .type = rec->type < LS_NOBJTYPES ? (uint8_t)rec->type : 0,
                 .stack = stack,
                 .time_ns = rec->time_ns,
         };

@@ -27,6 +27,13 @@
 #define DATA_HEAD  48u
 #define STACK_SIZE 88u                  /* of a lua_State: slots of its stack */
 #define ENV        16u                  /* of a function or userdata */
+#define CDATA_ID   10u                  /* of C data: number of its type */
+#define CDATA_VAR  0x80u                /* in its mark: what was allocated is told before it: */
+#define CDATA_HEAD 8u                   /* uint16_t offset, bytes beside the value; uint32_t of the
+                                         * value */
+#define CTYPES     4096u                /* of a global_State: a pointer to the table of C types is
+                                         * in it */
+#define CTYPE_SIZE 24u                  /* of an entry there: uint32_t info, size; name at 16 */
 
 struct range { uint64_t low, high; const char *copy; };
 struct object { uint64_t at; uint32_t type, vm; };
@@ -42,6 +49,7 @@ static struct {
         uint32_t *by_place;             /* the object that begins at each word of the copy, 0 = none
                                          * is known */
         uint32_t vm;                    /* whose objects are found */
+        struct { uint64_t at, n; uint32_t vm; } ctypes; /* table of C types of a VM */
         uint64_t left;                  /* words of tables and stacks that may be looked at */
         char before[64][LS_G_COLLECTOR_END + 16];       /* of the VMs' state, when the copy began */
 } m;
@@ -358,8 +366,61 @@ static uint64_t part(uint64_t p, uint64_t bytes)
         return bytes < UINT64_C(1) << 40 && at(p, bytes) ? bytes : 0;
 }
 
-/* Bytes of an object, with what it alone has. Of C data only the head is known, and of traces
- * nothing. */
+/* The C types of this VM: what points to them knows the VM, too. */
+static void find_ctypes(uint32_t vm)
+{
+        uint64_t global = 0;
+
+        for (uint32_t i = 0; i < LS_VMS_MOST && !global; i++)
+                if (ls_vms[i].vm_id == vm)
+                        global = (uintptr_t)atomic_load(&ls_vms[i].global);
+        m.ctypes.vm = vm;
+        m.ctypes.n = 0;
+        for (unsigned i = 0; global && i < CTYPES; i += 8) {
+                uint64_t state = word(global, i), n = half(state, 8);
+
+                if (!state || word(state, 24) != global || n > half(state, 12) || n > UINT16_MAX ||
+                    !at(word(state, 0), n * CTYPE_SIZE))
+                        continue;
+                m.ctypes.at = word(state, 0);
+                m.ctypes.n = n;
+                return;
+        }
+}
+
+/* The type of C data behind its attributes, 0 = not known. */
+static uint64_t ctype_of(const struct object *o)
+{
+        uint32_t id = half(o->at, CDATA_ID - 2) >> 16, info = 8u << 28;
+        uint64_t type = 0;
+
+        if (m.ctypes.vm != o->vm)
+                find_ctypes(o->vm);
+        for (int i = 0; i < 16 && info >> 28 == 8; i++, id = info & 0xffff) {
+                if (id >= m.ctypes.n)
+                        return 0;
+                type = m.ctypes.at + (uint64_t)id * CTYPE_SIZE;
+                info = half(type, 0);
+        }
+        return type;
+}
+
+/* Bytes of C data. What has no size of its own (a function) is a pointer. */
+static uint64_t size_of_cdata(const struct object *o)
+{
+        uint64_t type, size, head = o->at - CDATA_HEAD;
+
+        if (byte(o->at, LS_GC_MARKED) & CDATA_VAR) {
+                size = (half(head, 0) >> 16) + (uint64_t)half(head, 4);
+                return half(head, 4) && part(o->at, LS_CDATA_VALUE + half(head, 4)) ? size
+                                                                            : LS_CDATA_VALUE;
+        }
+        type = ctype_of(o);
+        size = type && half(type, 0) >> 28 <= 5 ? half(type, 4) : 8;
+        return part(o->at, LS_CDATA_VALUE + size) ? LS_CDATA_VALUE + size : LS_CDATA_VALUE;
+}
+
+/* Bytes of an object, with what it alone has. Of traces nothing is known. */
 static uint64_t size_of(const struct object *o)
 {
         uint64_t n, t = o->at;
@@ -379,7 +440,7 @@ static uint64_t size_of(const struct object *o)
                 return LS_FN_UPVALUES + 8 * (uint64_t)byte(t, LS_FN_NUPVALUES) +
                        (byte(t, LS_FN_FFID) == LS_FFID_LUA ? 0 : 8);
         case LS_T_CDATA:
-                return LS_CDATA_VALUE + 8;
+                return size_of_cdata(o);
         case LS_T_TAB:
                 n = half(t, LS_TAB_HMASK)
                             ? part(word(t, LS_TAB_NODE),
@@ -411,6 +472,7 @@ static void find_objects(const struct ls_now *n)
         m.objects = (struct object *)(void *)(m.arena + (pages & ~(uint64_t)(PAGE - 1)));
         m.by_place = (uint32_t *)(void *)(m.objects + m.room);
         m.n = 0;
+        m.ctypes.vm = 0;
         m.left = m.used / 8;
         for (uint32_t i = 0; i < n->vms; i++) {
                 uint64_t global = (uintptr_t)atomic_load(&ls_vms[i].global),
@@ -479,7 +541,15 @@ static void put_text(const char *s, size_t n)
         put("\"", 1);
 }
 
-/* The text of a string; where a function was defined; nothing of others. */
+/* The string that is the name of a struct or enum, 0 = it has none. */
+static uint64_t name_of_ctype(const struct object *o)
+{
+        uint64_t type = ctype_of(o), name = type ? word(type, 16) : 0;
+
+        return name && byte(name, LS_GC_TYPE) == LS_T_STR ? name : 0;
+}
+
+/* The text of a string; the name of a C type; where a function was defined; nothing of others. */
 static void put_text_of(const struct object *o)
 {
         uint64_t s = o->at, pt = o->type == LS_T_PROTO ? o->at : word(o->at, LS_FN_PC) - LS_PT_SIZE;
@@ -494,6 +564,8 @@ static void put_text_of(const struct object *o)
         }
         if (o->type == LS_T_PROTO || o->type == LS_T_FUNC)
                 s = word(pt, LS_PT_CHUNKNAME);
+        else if (o->type == LS_T_CDATA)
+                s = name_of_ctype(o);
         else if (o->type != LS_T_STR)
                 s = 0;
         len = half(s, LS_STR_LEN);
@@ -502,7 +574,7 @@ static void put_text_of(const struct object *o)
         n = p ? len : 0;
         if (n)
                 memcpy(text, p, n);
-        if (p && o->type != LS_T_STR)
+        if (p && o->type != LS_T_STR && o->type != LS_T_CDATA)
                 n += (size_t)snprintf(text + n, sizeof text - n, ":%u", half(pt, LS_PT_FIRSTLINE));
         put_text(text, n);
 }

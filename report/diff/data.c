@@ -22,6 +22,8 @@ static void put_runs(const struct ls_diff *d, struct ls_js *g, int side)
                         continue;
                 ls_js_open(g, '{');
                 ls_js_key_string(g, "file", run->path);
+                if (*run->at)
+                        ls_js_key_string(g, "at", run->at);
                 ls_js_key_text(g, "command", ls_profile_str(run->profile, LS_INFO_COMMAND));
                 ls_js_key_u64(g, "interval_ns", run->profile->interval_ns);
                 ls_js_key_string(g, "event", ls_event_name(run->filter.choice.id[0]));

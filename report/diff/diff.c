@@ -28,7 +28,7 @@ static const struct poptOption options[] = {
           TEXT(by,
                "function|module-function|line|module|vmstate|zone|zone-path|process|thread|vm|"
                "coroutine|"
-               "jit-trace|label",
+               "jit-trace|type|label",
                "compare by this (function)") },
         { "total", 0, FLAG(total, "compare functions with what they call, not just themselves") },
         { "tree", 0, FLAG(tree, "compare call paths: one call tree of all recordings") },
@@ -107,6 +107,9 @@ static int read_values(struct ls_diff_options *o)
                 return -EINVAL;
         if (o->o.want.events.n && !ls_events_time(&o->o.want.events) && !raw.normalize)
                 o->norm = LS_NORM_NONE;
+        o->moments = o->o.want.events.n == 1 && o->o.want.time &&
+                     (o->o.want.events.id[0] == LS_EVENT_LIVE ||
+                      o->o.want.events.id[0] == LS_EVENT_LIVE_OBJECTS);
         o->alpha = alpha / 100;
         o->total = raw.total || (ls_events_wait(&o->o.want.events) && o->o.by[0]->is_frame &&
                                  !raw.tree && !raw.html);
@@ -168,6 +171,10 @@ static int read_files(struct ls_diff_options *o, poptContext ctx, const char **a
                 after = files + 1;
                 n = n_after = 1;
         }
+        if (!after && n == 1 && o->moments) {
+                after = files;
+                n_after = 1;
+        }
         if (n < 1 || n_after < 1) {
                 ls_error(n > 2 ? "diff: which of the %u recordings are of which side? Give 'A1 A2 "
                                  "... -- B1 B2 ...'"
@@ -184,6 +191,7 @@ static int read_files(struct ls_diff_options *o, poptContext ctx, const char **a
                 o->files[0][i] = strdup(files[i]);
         for (unsigned i = 0; i < n_after; i++)
                 o->files[1][i] = strdup(after[i]);
+        o->moments = o->moments && after == files;
         o->n_files[0] = n;
         o->n_files[1] = n_after;
         return 0;
@@ -298,7 +306,7 @@ static int compare(struct ls_diff *d)
         d->test = d->o->test;
         if (d->test == LS_TEST_AUTO)
                 d->test = d->n_side[0] > 1 && d->n_side[1] > 1 ? LS_TEST_WELCH : LS_TEST_COUNTS;
-        if (!r && !strcmp(d->o->o.by[0]->name, "line"))
+        if (!r && !d->o->moments && !strcmp(d->o->o.by[0]->name, "line"))
                 r = count_changed(d);
         if (!r)
                 r = d->o->o.tree ? ls_diff_tree_rows(d) : ls_diff_rows(d);

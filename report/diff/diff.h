@@ -24,6 +24,7 @@ struct ls_diff_options {
         enum ls_diff_test test;
         enum ls_diff_format format;
         int html;                       /* the page, not rows */
+        int moments;                    /* one recording at two times: what was live */
         int total;                      /* compare what functions have with what they call */
         double alpha;                   /* rate of false discoveries, 0 to 1 */
         double fail_above;              /* percent; below 0 = not asked for */
@@ -38,6 +39,7 @@ struct ls_line_map {                    /* the lines of a source in the last rec
 struct ls_diff_run {                    /* a recording */
         const char *path;
         int side;
+        char at[64];                    /* the moment that it is, as given; "" = all of it */
         struct ls_profile *profile;
         struct ls_labels *labels;
         struct ls_filter filter;

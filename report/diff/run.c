@@ -5,6 +5,7 @@
 #include "report/options/trace.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ int ls_diff_load(struct ls_diff_run *run, const struct ls_report_options *o)
         int r = ls_labels_new(run->profile, o->full_path, &run->labels);
 
         ls_range_bounds(run->path, &want);
+        want.moment = !*run->at ? LS_MOMENT_NONE : run->side ? LS_MOMENT_TO : LS_MOMENT_FROM;
         if (!r)
                 r = ls_filter_init(&run->filter, run->profile, run->labels, &want);
         if (!r)
@@ -30,7 +32,7 @@ int ls_diff_load(struct ls_diff_run *run, const struct ls_report_options *o)
 static int say_empty(const struct ls_diff_run *run)
 {
 
-        if (run->aggregate->ticks)
+        if (run->aggregate->ticks || *run->at)
                 return 0;
         if (run->aggregate->all_ticks)
                 ls_error("diff: %s: none of %llu ticks passes the filters: there is nothing to "
@@ -91,6 +93,34 @@ static int check_events(const struct ls_diff *d)
         return 0;
 }
 
+/* Where nothing has gone, or nothing is new, samples weigh what they do on the other side. */
+static int weigh_moments(struct ls_diff_run runs[2])
+{
+        for (int side = 0; side < 2; side++)
+                if (!runs[side].aggregate->ticks)
+                        runs[side].per_sample = runs[!side].per_sample;
+        if (runs[0].per_sample > 0)
+                return 0;
+        ls_error("diff: %s: what is live is the same at %s and at %s", runs[0].path, runs[0].at,
+                 runs[1].at);
+        return LS_EXIT_FAIL;
+}
+
+/* "from,to": the part that this run is. */
+static void name_moment(struct ls_diff_run *run, const char *time)
+{
+        size_t from = strcspn(time, ",");
+        const char *end = run->side == LS_BEFORE ? "the start" : "the end";
+
+        if (run->side == LS_AFTER)
+                time += from + 1;
+        else if (from)
+                snprintf(run->at, sizeof(run->at), "%.*s", (int)(from < 60 ? from : 60), time);
+        if (!*run->at)
+                snprintf(run->at, sizeof(run->at), "%s",
+                         run->side == LS_AFTER && *time ? time : end);
+}
+
 int ls_diff_open(struct ls_diff *d)
 {
         int r = 0;
@@ -114,9 +144,13 @@ int ls_diff_open(struct ls_diff *d)
                         run->path = d->o->files[side][i];
                         run->side = side;
                         d->n_side[side]++;
+                        if (d->o->moments)
+                                name_moment(run, d->o->o.want.time);
                         r = open_run(run, &d->o->o);
                 }
         }
+        if (!r && d->o->moments)
+                r = weigh_moments(d->runs);
         if (!r)
                 r = check_events(d);
         return r ? r : check_intervals(d);

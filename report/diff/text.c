@@ -260,6 +260,8 @@ static void put_run(const struct table *t, const struct ls_diff_run *run)
         else
                 fprintf(t->out, "%" PRIu64 " samples, %s of %s time", run->aggregate->samples,
                         ls_duration_text(ns, time, sizeof(time)), event);
+        if (*run->at)
+                fprintf(t->out, " at %s and not at %s", run->at, t->d->runs[!run->side].at);
         fputs(command && *command ? ": " : "", t->out);
         if (command)
                 ls_put_fit(t->out, command, t->paint.width > 60 ? t->paint.width - 50 : 0, 0);
@@ -287,7 +289,7 @@ static void put_header(const struct table *t)
                 d->o->total || d->o->o.tree ? ", with callees" : "", ls_diff_test_text(d));
         fprintf(t->out, "# Marks:    * differs, ~ may be chance (false discoveries: %g%%)\n",
                 100 * d->o->alpha);
-        if (d->n_runs == 2)
+        if (d->n_runs == 2 && !d->o->moments)
                 fprintf(t->out, "# Note:     one recording of each side: what runs of one program "
                                 "differ by anyway is not "
                                 "known; give several\n");

@@ -14,14 +14,18 @@
 #define PATHS    2000u                  /* objects that are compared */
 #define LEAST    4096u                  /* bytes: smaller changes are not shown */
 
-static const char *const types[LS_HEAP_TYPES] = {
-        [4] = "string", [5] = "upvalue", [6] = "thread", [7] = "prototype", [8] = "function",
-        [9] = "trace",  [10] = "cdata",  [11] = "table", [12] = "userdata"
-};
-
 static const char *type_name(unsigned type)
 {
-        return type < LS_HEAP_TYPES && types[type] ? types[type] : "unknown";
+        static const struct { unsigned gct; const char *name; } types[] = {
+#define LS_OBJTYPE(NAME, name, gct) { gct, name },
+#include "formats/wire/objtypes.def"
+#undef LS_OBJTYPE
+        };
+
+        for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+                if (type && types[i].gct == type)
+                        return types[i].name;
+        return types[0].name;
 }
 
 static double kib(uint64_t bytes)

@@ -129,3 +129,12 @@ void ls_event_rows(uint8_t id, uint8_t rows[256])
         if (id == LS_EVENT_WALL)
                 rows[LS_EVENT_CPU] = 1;
 }
+
+void ls_event_rows_once(uint8_t id, uint8_t rows[256])
+{
+        ls_event_rows(id, rows);
+        if (id == LS_EVENT_LIVE)
+                rows[LS_EVENT_FREED] = 1;
+        if (id == LS_EVENT_LIVE_OBJECTS)
+                rows[LS_EVENT_FREED_OBJECTS] = 1;
+}

@@ -50,5 +50,7 @@ int ls_events_wait(const struct ls_event_choice *choice);
 /* rows[e] = 1: a row of event e counts for this event. The time on a CPU is wall time too, and
  * stands in a trace once. */
 void ls_event_rows(uint8_t id, uint8_t rows[256]);
+/* The same for what it was at a moment, which is not what it is at the end. */
+void ls_event_rows_once(uint8_t id, uint8_t rows[256]);
 
 #endif

@@ -136,6 +136,23 @@ static int init_vms(struct ls_filter *f, const struct ls_profile *p, const char 
         return 0;
 }
 
+static int init_types(struct ls_filter *f, const struct ls_profile *p, const char *pattern)
+{
+        static const char *const names[] = {
+#define LS_OBJTYPE(NAME, name, gct) name,
+#include "formats/wire/objtypes.def"
+#undef LS_OBJTYPE
+        };
+
+        (void)p;
+        f->types = new_map(256);
+        if (!f->types)
+                return -ENOMEM;
+        for (unsigned i = 0; i < 256; i++)
+                f->types[i] = fnmatch(pattern, names[i < LS_NOBJTYPES ? i : 0], 0) == 0;
+        return 0;
+}
+
 static int matches_any(const char *const *patterns, unsigned n, const char *label)
 {
         for (unsigned i = 0; i < n; i++)
@@ -243,6 +260,25 @@ static uint64_t bound_ns(const struct ls_time_bound *b, uint64_t start, uint64_t
         return after > UINT64_MAX - start ? UINT64_MAX : start + after;
 }
 
+/* By VM: when its collector was last ready with a cycle before that time. What is live then is
+ * hardly garbage. A VM of which no cycle is known: that time. To be freed. */
+static uint64_t *ends_of_cycles(const struct ls_profile *p, uint64_t ns)
+{
+        uint64_t *ends = malloc(((size_t)p->n_vms + 1) * sizeof(*ends));
+
+        for (uint32_t i = 0; ends && i < p->n_vms + 1; i++)
+                ends[i] = ns;
+        for (uint32_t i = 1; ends && i < p->n_counters; i++) {
+                const struct ls_counter_series *s = &p->counters[i];
+
+                for (uint32_t k = 1; s->what == LS_COUNTER_PHASE && s->vm < p->n_vms && k < s->n &&
+                                     s->counts[k].time_ns <= ns; k++)
+                        if (s->counts[k].value < s->counts[k - 1].value)
+                                ends[s->vm] = s->counts[k].time_ns;
+        }
+        return ends;
+}
+
 static int init_time(struct ls_filter *f, struct ls_profile *p,
                      const struct ls_filter_options *want)
 {
@@ -250,10 +286,20 @@ static int init_time(struct ls_filter *f, struct ls_profile *p,
         int percent = want->from.kind == LS_BOUND_PERCENT || want->to.kind == LS_BOUND_PERCENT;
         int r = ls_filter_times(p, percent, &start, &elapsed);
 
+        f->columns |= LS_COL_TIME;
+        if (want->moment) {
+                uint64_t from = bound_ns(&want->from, start, elapsed, start),
+                         to = bound_ns(&want->to, start, elapsed, UINT64_MAX);
+                int is_from = want->moment == LS_MOMENT_FROM;
+
+                f->at_ns = ends_of_cycles(p, is_from ? from : to);
+                f->but_ns = ends_of_cycles(p, is_from ? to : from);
+                ls_event_rows_once(f->choice.id[0], f->events);
+                return r ? r : f->at_ns && f->but_ns ? 0 : -ENOMEM;
+        }
         f->from_ns = bound_ns(&want->from, start, elapsed, 0);
         f->to_ns = bound_ns(&want->to, start, elapsed, UINT64_MAX);
         f->has_time = 1;
-        f->columns |= LS_COL_TIME;
         return r;
 }
 
@@ -338,6 +384,13 @@ int ls_filter_in_spans(const struct ls_filter *f, uint32_t thread, uint64_t time
         return low > 0 && f->spans[low - 1].thread == thread && time_ns <= f->spans[low - 1].to;
 }
 
+/* Whether the block of row i was allocated by then, and not freed yet. */
+static int was_live(const struct ls_sample_block *b, uint32_t i, uint64_t at_ns)
+{
+        return b->time_ns[i] <= at_ns &&
+               (!b->lived[i] || at_ns - b->time_ns[i] < (uint64_t)b->lived[i] * LS_LIVED_NS);
+}
+
 int ls_filter_wants(const struct ls_filter *f, const struct ls_sample_block *b, uint32_t i)
 {
         if (f->need_region_flag && !(b->flags[i] & LS_SAMPLE_IN_REGION))
@@ -356,13 +409,19 @@ int ls_filter_wants(const struct ls_filter *f, const struct ls_sample_block *b, 
                 return 0;
         if (f->has_time && (b->time_ns[i] <= f->from_ns || b->time_ns[i] > f->to_ns))
                 return 0;               /* a tick stands for the time before it */
+        if (f->types && !f->types[b->type[i]])
+                return 0;
+        if (f->at_ns && (!was_live(b, i, f->at_ns[b->vm[i]]) ||
+                         was_live(b, i, f->but_ns[b->vm[i]])))
+                return 0;
         return !f->by_region || ls_filter_in_spans(f, b->thread[i], b->time_ns[i]);
 }
 
 int ls_filter_any(const struct ls_filter *f)
 {
         return f->need_region_flag || f->vmstates || f->stacks || f->zones || f->labels ||
-               f->threads || f->vms || f->has_time || f->by_region;
+               f->threads || f->vms || f->types || f->has_time || f->at_ns ||
+               f->by_region;
 }
 
 /* A filter that can match nothing is a mistake, or of another trace. */
@@ -381,6 +440,7 @@ static void warn_of_all(const struct ls_filter *f, const struct ls_profile *p,
         warn("process", want->process, f->processes, p->n_processes);
         warn("thread", want->thread, f->threads, p->n_threads);
         warn("vm", want->vm, f->vms, p->n_vms);
+        warn("type", want->type, f->types, 256);
         if (want->region && !f->n_spans)
                 ls_warning("--region '%s': no such region in this trace", want->region);
 }
@@ -398,6 +458,7 @@ static int init_all(struct ls_filter *f, struct ls_profile *p, const struct ls_l
                 { want->process, init_processes },
                 { want->thread, init_threads },
                 { want->vm, init_vms },
+                { want->type, init_types },
                 { want->region, init_region },
         };
         int r = 0;
@@ -448,6 +509,9 @@ void ls_filter_done(struct ls_filter *f)
         free(f->processes);
         free(f->threads);
         free(f->vms);
+        free(f->types);
         free(f->spans);
+        free(f->at_ns);
+        free(f->but_ns);
         memset(f, 0, sizeof(*f));
 }

@@ -16,10 +16,13 @@ struct ls_filter {
         uint8_t *processes;             /* of --process: which it names; threads has theirs */
         uint8_t *threads;
         uint8_t *vms;
+        uint8_t *types;                 /* [256] of allocated blocks */
         unsigned vmstates;              /* bits; 0 = all */
         int need_region_flag;           /* only rows with LS_SAMPLE_IN_REGION */
         uint64_t from_ns, to_ns;        /* of CLOCK_MONOTONIC, when has_time */
         int has_time;
+        uint64_t *at_ns, *but_ns;       /* by VM: only what was live at one time and not at the
+                                         * other; NULL = all */
         struct ls_span *spans;          /* of --region: by thread and start, disjoint */
         size_t n_spans;
         int by_region;                  /* only rows inside spans */

@@ -256,6 +256,30 @@ static const char *text_vmstate(const struct ls_grouping *g, uint32_t group)
         return labels[group];
 }
 
+static int prepare_type(struct ls_grouping *g)
+{
+        g->n_groups = LS_NOBJTYPES;
+        return 0;
+}
+
+static uint32_t group_type(const struct ls_grouping *g, const struct ls_cell *c)
+{
+        (void)g;
+        return c->type < LS_NOBJTYPES ? c->type : LS_OBJTYPE_UNKNOWN;
+}
+
+static const char *text_type(const struct ls_grouping *g, uint32_t group)
+{
+        static const char *const names[] = {
+#define LS_OBJTYPE(NAME, name, gct) name,
+#include "formats/wire/objtypes.def"
+#undef LS_OBJTYPE
+        };
+
+        (void)g;
+        return names[group];
+}
+
 struct zone_name {
         struct ls_str name;
         uint32_t id;
@@ -392,6 +416,8 @@ const struct ls_key ls_keys[] = {
         { "jit-trace", "Trace", "trace", "by trace of the JIT compiler, and where it starts", 0,
           LS_DIM_TRACE, 0, ls_prepare_trace, ls_group_trace, ls_text_trace, NULL, NULL, NULL,
           ls_number_trace, .old_name = "trace" },
+        { "type", "Type", "type", "by the type of the allocated block: string, table, ...", 0,
+          LS_DIM_TYPE, 0, prepare_type, group_type, text_type, NULL, NULL, NULL, NULL },
         { "label", "Labels", "label",
           "by the labels of the program; label:KEY by the values of one", 0, LS_DIM_LABEL, 0,
           ls_prepare_label, ls_group_label, ls_text_label, NULL, NULL, NULL, NULL },

@@ -27,6 +27,8 @@ struct ls_filter_options {              /* which samples; patterns are for fnmat
         const char *functions[16], *excludes[16];
         unsigned n_functions, n_excludes;
         struct ls_time_bound from, to;
+        enum { LS_MOMENT_NONE, LS_MOMENT_FROM, LS_MOMENT_TO } moment;   /* what was live at this
+                                                * one of the two, and not at the other */
         unsigned vmstates;              /* bits by enum ls_vmstate; 0 = all */
         int no_regions;
         struct ls_event_choice events;  /* --event */

@@ -34,7 +34,7 @@ static struct raw {
                         TEXT(by,                                                                   \
                              "function|module-function|line|module|vmstate|zone|zone-path|"        \
                              "process|thread|vm|coroutine|"                                        \
-                             "jit-trace|label" more,                                               \
+                             "jit-trace|type|label" more,                                          \
                              "group by this; two levels with a comma: --by vmstate,function")      \
         }
 #define RANGE_OPTIONS                                                                              \

@@ -3,7 +3,8 @@
  * behind: its function, set later, calls the one before. fails: memory is limited.
  * many N: opens and closes N VMs, and tells how much memory they have left behind.
  * threads: a VM that goes from thread to thread.
- * runs: goes on until SIGTERM, and tells whether its VM's allocator is the one that it had. */
+ * sets: as runs, and sets a function of its own before each piece of work, and what was there after
+ * it. runs: goes on until SIGTERM, and tells whether its VM's allocator is the one that it had. */
 #include "tests/hosts/host.h"
 
 #include <pthread.h>
@@ -77,6 +78,21 @@ static void many(int n)
         printf("left %ld\n", resident() - first);
 }
 
+static int wrong;                       /* not what was there */
+
+/* As hosts do that limit the memory of a request. */
+static void work_behind(lua_State *L, lua_Alloc f, const void *ud)
+{
+        void *seen;
+
+        before.f = lua_getallocf(L, &before.ud);
+        wrong += before.f != f || before.ud != ud;
+        lua_setallocf(L, behind, &before);
+        work(L);
+        wrong += lua_getallocf(L, &seen) != behind || seen != &before;
+        lua_setallocf(L, before.f, before.ud);
+}
+
 static volatile sig_atomic_t ended;
 
 static void on_term(int sig)
@@ -85,7 +101,7 @@ static void on_term(int sig)
         ended = 1;
 }
 
-static void runs(void)
+static void runs(int sets)
 {
         lua_State *L = luaL_newstate();
         void *ud, *ud_before;
@@ -96,8 +112,13 @@ static void runs(void)
         luaL_openlibs(L);
         puts("begin");
         fflush(stdout);
-        while (!ended)
+        while (!ended) {
                 work(L);
+                if (sets)
+                        work_behind(L, f, ud_before);
+        }
+        if (sets)
+                printf("wrong %d\n", wrong);
         printf("same %d\n", lua_getallocf(L, &ud) == f && ud == ud_before);
         lua_close(L);
         printf("left %ld\n", resident() - first);
@@ -113,8 +134,8 @@ int main(int argc, char **argv)
                 many(argc > 2 ? atoi(argv[2]) : 1000);
                 return 0;
         }
-        if (!strcmp(mode, "runs")) {
-                runs();
+        if (!strcmp(mode, "runs") || !strcmp(mode, "sets")) {
+                runs(!strcmp(mode, "sets"));
                 return 0;
         }
         L = !strcmp(mode, "own") || !strcmp(mode, "fails") ? lua_newstate(own, &calls)

@@ -19,7 +19,7 @@ MASK = (1 << 64) - 1
 CONTINUES, LEAF_LINE_UNKNOWN = 1, 16            # flags of a sample
 VMSTATES, MAX_EVENT = 5, 255
 COROUTINE_OF_STACK = 0xffffffff
-SAMPLE_LIMITS = [("event", MAX_EVENT), ("vmstate", VMSTATES - 1), ("flags", 255)] + [
+SAMPLE_LIMITS = [("event", MAX_EVENT), ("vmstate", VMSTATES - 1), ("flags", 255), ("type", 255), ("lived", 0xffffffff)] + [
     (name, 0xffffffff) for name in ("thread", "vm", "coroutine", "zone", "stack", "weight")]
 
 
@@ -45,7 +45,7 @@ class Kind:
 # The tables of the page: columns in the order of their numbers, from 1; :s a string's id, :k the key, :r a real number.
 KINDS = {
     2: Kind("sample", "rows", 0, "event thread vm coroutine zone stack vmstate flags time weight base_ns interval_ns "
-            "label value"),
+            "label value type lived"),
     3: Kind("string", "ids", 8388608, "length bytes"),
     4: Kind("source", "ids", 1048576, "name:s path:s size text_hash"),
     5: Kind("text", "rows", 0, "source offset total length bytes"),

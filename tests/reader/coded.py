@@ -2,7 +2,8 @@
 MASK, MASK32 = (1 << 64) - 1, (1 << 32) - 1
 MAX_ROWS = 16384
 SAMPLE, STACK = 2, 9
-PAIRED = ("event", "thread", "vm", "coroutine", "zone", "vmstate", "flags", "weight", "label", "value")
+PAIRED = ("event", "thread", "vm", "coroutine", "zone", "vmstate", "flags", "weight", "label", "value", "type",
+          "lived")
 
 
 class Bad(Exception):

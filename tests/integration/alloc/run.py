@@ -88,6 +88,90 @@ def lines_joff():
     compare(["-joff"])
 
 
+# Of types.lua: the types that a line makes. Bytes of one; what has no size is what remains of the line's.
+TYPES = {9: {"table": 0}, 10: {"table": 64, "table array": 0}, 11: {"table": 64, "table hash": 0}, 12: {"function": 48, "upvalue": 0},
+         13: {"string": 0}, 14: {"thread": 96, "Lua stack": 0}, 15: {"userdata": 0}, 16: {"cdata": 0}, 17: {"cdata": 0}, 18: {"function": 0}}
+
+
+PENLIGHT = """
+local List, tablex, stringx, pretty = require "pl.List", require "pl.tablex", require "pl.stringx", require "pl.pretty"
+local sum = 0
+for i = 1, 300 do
+    local l = List.range(1, 60):map(function(x) return x * i end):filter(function(x) return x % 2 == 0 end)
+    local t = tablex.index_map(tablex.map(tostring, l))
+    sum = sum + #stringx.split(stringx.join(",", tablex.keys(t)), ",") + #pretty.write(t, "") % 7
+end
+print(sum > 0)
+"""
+
+
+def check_types(trace, truth, thread=96):
+    rows = {x["line"]: {part["name"]: part["self_ticks"] for part in x.get("children", ())}
+            for x in s.rows(trace, "--event", "alloc", "--by", "line,type") if s.basename(x.get("source")) == "types.lua"}
+    for line, (objects, size) in truth.items():
+        sizes = {kind: thread if kind == "thread" else n for kind, n in TYPES[line].items()}
+        for kind, own in sizes.items():
+            want = objects * own if own else size - sum(objects * n for n in sizes.values())
+            p = 1 - math.exp(-want / objects / INTERVAL)
+            error = (rows[line].get(kind, 0) / want - 1) * math.sqrt(objects * p / (1 - p))
+            s.check(abs(error) < SIGMAS, "line %d: %d bytes of %s, not %d" % (line, rows[line].get(kind, 0), kind, want))
+        other = sum(n for kind, n in rows[line].items() if kind not in TYPES[line])
+        s.check(other < 0.01 * size, "line %d: of other types: %s" % (line, rows[line]))
+
+
+def types_of(lua_opts, lj=None):
+    truth = s.tmpfile(".truth")
+    r = s.record_lua(os.path.join(HERE, "types.lua"), "-e", "alloc,live", "--alloc-interval", str(INTERVAL), "--buffer-size", "8M",
+                     args=[truth, "120"], lua_opts=lua_opts, lj=lj).ok()
+    with open(truth) as f:
+        return r, {int(a): (int(b), int(c)) for a, b, c in (line.split() for line in f)}
+
+
+@suite.test("types", "bytes of each type at each line, compiled and not; a trace whose types were moved fails", quick=True)
+def types():
+    for lua_opts in ["-joff"], ["-Ohotloop=5"]:
+        r, truth = types_of(lua_opts)
+        check_types(r.trace, truth)
+        moved = s.tmpfile(".data")
+        subprocess.run([os.path.join(s.build_dir(), "tests", "truth", "shift_trace"), r.trace, moved], check=True)
+        try:
+            check_types(moved, truth)
+        except s.Fail:
+            continue
+        raise s.Fail("the comparison does not fail where weights were moved to another stack")
+
+
+@suite.test("types.all", "every LuaJIT: bytes of each type; hardly any is unknown, in what was compiled before, too")
+def types_all():
+    for lj in s.luajits():
+        r, truth = types_of([], lj)
+        check_types(r.trace, truth, thread=112 if "luajit2" in lj.name else 96)     # OpenResty's has two words more
+    p = begun(s.luajit().program, os.path.join(HERE, "attached.lua"), "60")
+    r = attach(p)
+    p.p.kill()
+    p.p.wait()
+    rows = {x["name"]: x["self_ticks"] for x in s.rows(r.trace, "--event", "alloc", "--by", "type")}
+    s.check(rows["string"] > 1e7 and rows.get("unknown", 0) < 0.01 * sum(rows.values()), "%s" % rows)
+
+
+@suite.test("types.views", "types in diff, of what is live, as tags of pprof")
+def types_views():
+    r, _ = types_of([])
+    rows = {x["name"]: x["self_ticks"] for x in s.rows(r.trace, "--event", "live", "--by", "type")}
+    s.check(rows.get("function"), "%s" % rows)
+    rows = s.json_of(["diff", "--event", "alloc", "--by", "type", r.trace, r.trace, "--json"])["rows"]
+    s.check({"string", "cdata", "table array"} <= {x["name"] for x in rows}, "%s" % rows)
+    parts = {x["name"]: x["self_ticks"] for x in s.rows(r.trace, "--event", "alloc", "--by", "type") if x["name"].startswith("table")}
+    only = s.rows(r.trace, "--event", "alloc", "--type", "table*", "--by", "type")
+    s.check(len(parts) == 3 and {x["name"]: x["self_ticks"] for x in only if x["self_ticks"]} == parts, "%s, not %s" % (only, parts))
+    none = s.report(r.trace, "--event", "alloc", "--type", "nonsense")
+    s.check("no such type" in none.err, none.err)
+    pb = s.tmpfile(".pb.gz")
+    s.run([s.luasample(), "export", "-i", r.trace, "--event", "alloc", "-o", pb]).ok()
+    tags = s.run([s.need("go"), "tool", "pprof", "-tags", pb], timeout=300).ok().out
+    s.check(re.search(r"^ *type: Total", tags, re.M) and re.search(r": table array$", tags, re.M), tags)
+
+
 @suite.test("spread", "the errors are as large as sampling makes them, and no larger")
 def spread():
     squares = []
@@ -134,6 +218,36 @@ def growth():
     s.check(found and found[0]["name"] == "leak.lua:6", "%s" % rows[:3])
 
 
+@suite.test("moments", "diff of two moments of one recording: a leak at one part in a hundred is first, what is freed is not growth", quick=True)
+def moments():
+    r, truth = leak(4000000)
+
+    def diff(event, time):
+        return s.json_of(["diff", "--event", event, "--by", "line", "--time", time, r.trace, "--json"])
+
+    rows = [x for x in diff("live", "20%,80%")["rows"] if x["significant"]]
+    s.check(rows and rows[0]["name"] == "leak.lua:6" and rows[0]["before"] == 0, "%s" % rows[:3])
+    s.check_near("leaked", rows[0]["after"] / truth[6][0], 0.6, 0.25)
+    s.check(all(x["difference"] < 0.5 * rows[0]["difference"] for x in rows[1:]), "%s" % rows)
+    objects = diff("live-objects", "20%,80%")["rows"][0]
+    s.check(objects["name"] == "leak.lua:6", "%s" % objects)
+    s.check_near("objects", objects["after"] / truth[6][1], rows[0]["after"] / truth[6][0], 0.15)
+    found = {x["name"]: x for x in diff("live", ",")["rows"]}["leak.lua:6"]        # from the start to the end
+    s.check(found["before"] == 0, "%s" % found)
+    s.check_near("all", found["after"] / by_line(r.trace, "live", "leak.lua")[6], 1, 0.05)
+    s.check_near("freed", total(r.trace, "freed") / (total(r.trace) - total(r.trace, "live")), 1, 0.001)
+    bad = s.run([s.luasample(), "diff", "--event", "live", "--time", "50%,50%", r.trace])
+    s.check(bad.status == 1 and "is the same at" in bad.err, bad.err)
+    text = s.run([s.luasample(), "diff", "--event", "live", "--time", "20%,80%", r.trace]).ok().out
+    s.check("live at 80% and not at 20%" in text, text)
+    p = begun(s.luajit().program, "-joff", os.path.join(HERE, "attached.lua"), "60")
+    r = attach(p, seconds="2s", interval="32K")
+    p.p.kill()
+    p.p.wait()
+    rows = [x for x in diff("live", "30%,90%")["rows"] if x["significant"]]
+    s.check(rows and rows[0]["name"] == "attached.lua:10" and rows[0]["before"] == 0, "%s" % rows[:3])
+
+
 @suite.test("lives", "VMs that are closed hold nothing; of a program's only one it is what it had at the end")
 def lives():
     r = s.record([s.host("allocs"), "many", "200"], "-e", "live", "--alloc-interval", "4K").ok()
@@ -143,6 +257,35 @@ def lives():
         r = s.record([s.host("allocs"), mode], "-e", "live", "--alloc-interval", "4K").ok()
         s.check(r.out == plain.out, "%s: %r, unrecorded %r" % (mode, r.out, plain.out))
         s.check(total(r.trace, "live") < 2e7, "%s: %d bytes are live" % (mode, total(r.trace, "live")))
+
+
+@suite.test("programs", "luacheck and Penlight: the same output, sums that agree at two intervals, hardly a type unknown")
+def programs():
+    checked = s.tmpfile(".lua")
+    with open(checked, "w") as f:
+        for i in range(300):
+            f.write("local function f%d(a, b) local c = a + %d; if b then return c end; unused = {a, b, \"s%d\"} end\nf%d(1)\n" % (i % 150, i, i, i % 150))
+    penlight = s.tmpfile(".lua")
+    with open(penlight, "w") as f:
+        f.write(PENLIGHT)
+    lua_path = "/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua;;"
+    s.check(os.path.exists("/usr/share/lua/5.1/pl/List.lua") and os.path.exists("/usr/share/lua/5.1/luacheck/main.lua"), "not installed")
+    for program in ([s.need("luajit"), "-e", "arg = { [0] = 'luacheck', '--no-color', %r } require 'luacheck.main'" % checked],
+                    [s.need("luajit"), penlight]):
+        env = dict(os.environ, LUA_PATH=lua_path)
+        plain = s.run(program, env=env)
+        s.check(plain.out.startswith("Checking") or plain.out == "true\n", plain.out[:300])
+        sums = []
+        for interval in (4096, 32768):
+            r = s.record(program, "-e", "alloc,live", "--alloc-interval", str(interval), "--buffer-size", "8M", env=env)
+            s.check((r.status, r.out) == (plain.status, plain.out), "%s: %d %r, unrecorded %d %r" % (program, r.status, r.out[-300:], plain.status, plain.out[-300:]))
+            sums.append((total(r.trace), interval))
+            rows = {x["name"]: x["self_ticks"] for x in s.rows(r.trace, "--event", "alloc", "--by", "type")}
+            s.check(rows.get("unknown", 0) < 0.05 * total(r.trace), "%s: %s" % (program, rows))
+            s.check(sum(n for k, n in rows.items() if k.startswith("table")) > 0.1 * total(r.trace), "%s" % rows)
+        s.check(sums[0][0] > 5e6, "%d bytes" % sums[0][0])
+        (a, _), (b, interval) = sums
+        s.check_near("the sum at two intervals", b / a, 1, 0.03 + 4 / math.sqrt(a / interval))
 
 
 @suite.test("sunk", "what compiled code does not make is no allocation", quick=True)
@@ -308,6 +451,18 @@ def attach_again():
     r = attach(p, "live", "10s")
     status, out = p.wait(60), p.read(p.out)
     s.check(status == 0 and "good\t100" in out, "status %s: %s" % (status, out))
+
+
+@suite.test("attach.sets", "a host that is attached to sees the allocator that it has set, sets others around each piece of work, and has its own after")
+def attach_sets():
+    p = begun(s.host("allocs"), "sets")
+    for i in range(12):
+        r = attach(p, ("alloc", "live", "alloc,live", "alloc,cpu")[i % 4], "%dms" % (150 + 37 * i))
+        s.check(p.p.poll() is None, "ended with %s after %d: %s" % (p.p.poll(), i + 1, p.read(p.err)))
+        s.check(total(r.trace, "freed" if i % 4 == 1 else "alloc") > 1e5, "nothing was seen")
+    p.signal(signal.SIGTERM)
+    status, out = p.wait(), p.read(p.out)
+    s.check(status == 0 and "wrong 0\nsame 1" in out and int(re.search(r"left (-?\d+)", out)[1]) < 8192, "status %s: %s" % (status, out))
 
 
 @suite.test("refusals", "what cannot be has a line")

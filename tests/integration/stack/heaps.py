@@ -69,6 +69,49 @@ def add_to(suite, running):
                     check("_G.leak<metatable>.__index[1].deep[1]" in by and
                           600000 < by["_G.leak"]["retained"] < 601000, "the leak: %s" % by.get("_G.leak"))
 
+    CDATA = """
+local ffi = require "ffi"
+ffi.cdef[[struct pair { int a; char b[33]; }; struct wide { double d[8]; } __attribute__((aligned(64)));
+          enum color { RED }; typedef struct pair again;]]
+local kinds = { "double[5]", "struct pair", "int8_t", "again", "struct wide", "enum color", "void *", "struct pair[3]", "int64_t" }
+local N, keep, out = 1000, {}, {}
+for i = 1, #kinds + 1 do
+    local make, of, list = kinds[i] and ffi.typeof(kinds[i]) or ffi.typeof("char[?]"), not kinds[i] and 300, {}
+    for k = 1, N do list[k] = false end
+    local function run() for k = 1, N do list[k] = of and make(of) or make() end end
+    run()
+    collectgarbage() collectgarbage("stop")
+    local before = collectgarbage("count")
+    run()
+    out[i] = (collectgarbage("count") - before) * 1024
+    collectgarbage("restart")
+    keep[i] = list
+end
+collectgarbage() collectgarbage()
+collectgarbage("stop")
+local sum = 0
+for _, n in ipairs(out) do sum = sum + n end
+io.write(sum, "\\n") io.flush()
+local x = 0
+while true do x = x + 1 end
+"""
+
+    for lj in s.luajits():
+        @suite.test("heap.cdata.%s" % lj.name, "bytes of C data: of fixed and variable size, aligned, structs by name", lj.name == "debian")
+        def cdata(lj=lj):
+            path = s.tmpfile(".lua")
+            with open(path, "w") as f:
+                f.write(CDATA)
+            with running([lj.program, "-joff", path], env=lj.environ()) as p:
+                want, kept = float(p.read(p.out)), s.tmpfile(".heap")
+                got = read(["-p", str(p.p.pid)])["types"]["cdata"]
+                check(abs(got["objects"] - 10000) < 50 and abs(got["bytes"] - want) < 0.001 * want + 2000, "%s, not %d bytes" % (got, want))
+                snapshot(["-p", str(p.p.pid), "-o", kept]).ok()
+                with open(kept) as f:
+                    sizes = [(o[2], o[4]) for o in json.load(f)["objects"] if o[1] == 10]
+                for size, name in ((56, "pair"), (17, ""), (8 + 16 + 56 + 64, "wide"), (8 + 16 + 300, "")):
+                    check(sizes.count((size, name)) >= 1000, "%d of %d bytes, %r" % (sizes.count((size, name)), size, name))
+
     @suite.test("heap.files", "kept, read again, why, compared; a core file is the same", True)
     def files():
         with program(10) as few, program(1010) as many:

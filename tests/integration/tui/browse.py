@@ -265,7 +265,7 @@ def add_to(suite):
             w.keys("f", until="^filter:")
             w.type("--help")
             w.keys("Enter", until="unknown option --help")
-            w.keys("C-u", "Tab", until="--zone --vmstate --process --thread --vm --time .*\n?filter: --$")
+            w.keys("C-u", "Tab", until="--zone --vmstate --process --thread --vm --type --time .*\n?filter: --$")
             w.type("v")
             w.keys("Tab", until="^--vmstate --vm *\nfilter: --vm$")
             w.keys("C-u")
