@@ -56,7 +56,7 @@ ROOMS = {
     "record/translate": ("formats/exact formats/jit formats/trace formats/wire record/native record/process record/worker", ""),
     "record/process": ("cli formats/wire record/worker", ""),
     "record/tick": ("formats/wire libsample/inject record/process", ""),
-    "record/attach": ("cli formats formats/wire record/process record/worker", "subject.h"),
+    "record/attach": ("cli formats formats/wire libsample/inject record/process record/worker", "subject.h"),
     "record/control": ("cli record/process", ""),
     "record/writer": ("formats formats/trace formats/wire record/native record/process record/translate record/worker", ""),
     "record": ("cli daemon/client formats formats/wire libsample/inject record/attach record/control "

@@ -32,6 +32,7 @@ struct ls_agent ls_agent;
 static struct ls_registry *registry;    /* NULL = children are not followed, or it cannot be
                                          * mapped */
 static pid_t refused;                   /* the process that found no memory: it asks no more */
+int ls_process_has_left;
 static int forgotten;                   /* in a forked child: what the parent's threads and locks
                                          * were is forgotten */
 
@@ -101,6 +102,8 @@ void ls_process_child_is_here(void)
  * may not have run yet. */
 static void before_fork(void)
 {
+        if (ls_process_has_left)
+                return;
         ls_process_child_comes(1);
         ls_attach_fork_begins();
 }
@@ -108,6 +111,8 @@ static void before_fork(void)
 static void after_fork_child(void)
 {
         ls_popen_after_fork();
+        if (ls_process_has_left)
+                return;
         if (ls_agent.shm && !ls_attach_has_left()) {
                 atomic_fetch_add(&ls_agent.shm->forks, 1);
                 ls_signals_after_fork();
@@ -202,7 +207,7 @@ void ls_process_start(const struct ls_env_memory *memory)
 
 int ls_process_may_join(void)
 {
-        return ls_preload.registry.pid && refused != getpid() &&
+        return !ls_process_has_left && ls_preload.registry.pid && refused != getpid() &&
                (!ls_agent.shm || !*ls_agent.generation);
 }
 
@@ -260,4 +265,16 @@ int ls_process_join(void)
                 atomic_fetch_add(&shm->own_start_ns, ls_thread_cpu_ns() - began);
         errno = saved;
         return 1;
+}
+
+void ls_process_leave(int quiet)
+{
+        struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+        if (quiet)
+                ls_signals_end();
+        else
+                ls_libc()->sigaction(LS_TICK_SIGNAL, &ignore, NULL);
+        ls_process_has_left = 1;
+        *ls_agent.generation = 0;
 }

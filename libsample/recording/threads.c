@@ -500,12 +500,12 @@ void ls_threads_stop(void)
 }
 
 /* 1 while the recorder may send a signal to this ring's thread. */
-static int is_ticked(const struct ls_ring *ring)
+static int is_ticked(const struct ls_ring *ring, int perf_too)
 {
-        return atomic_load(&ring->sending) || (ls_agent.attached && atomic_load(&ring->ticked));
+        return atomic_load(&ring->sending) || (perf_too && atomic_load(&ring->ticked));
 }
 
-int ls_threads_wait_for_recorder(void)
+int ls_threads_wait_for_recorder(int perf_too)
 {
         const struct ls_shm *shm = ls_agent.shm;
         uint64_t start = ls_now_ns();
@@ -516,7 +516,7 @@ int ls_threads_wait_for_recorder(void)
                 for (unsigned i = 0;
                      i < atomic_load(&shm->rings_used) && ls_share_has(shm, ls_agent.mapped, i);
                      i++)
-                        ticked |= is_ticked(ring_at(i));
+                        ticked |= is_ticked(ring_at(i), perf_too);
                 if (ticked)
                         syscall(SYS_nanosleep, &(struct timespec){ 0, 50000 }, NULL);
         } while (ticked && ls_now_ns() - start < ANSWER_NS);

@@ -32,8 +32,8 @@ void ls_threads_in_child(void);
 void ls_threads_stop(void);
 /* After that: until the recorder sends no tick any more, to any thread (half a second at most: it
  * may have lost its processor between its last look and the signal). Returns 0, or -1: it may
- * still. Attached, its events are closed then, too. */
-int ls_threads_wait_for_recorder(void);
+ * still. perf_too: its events are closed then, too. */
+int ls_threads_wait_for_recorder(int perf_too);
 /* When exec failed: installs the handler and begins the ticks again, unless another thread is
  * about to exec. */
 void ls_threads_go_on(void);

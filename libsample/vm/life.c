@@ -200,7 +200,7 @@ int ls_engine_before_exec(void)
         ls_threads_stop();
         if (!atomic_load(&ls_agent.shm->nvms))
                 return 0;
-        quiet = ls_threads_wait_for_recorder() == 0;
+        quiet = ls_threads_wait_for_recorder(ls_agent.attached) == 0;
         ls_real.sigaction(LS_TICK_SIGNAL, &sa, NULL);
         sa.sa_handler = SIG_DFL;
         if (quiet && (ls_agent.attached || ls_agent.shm->timer != LS_TIMER_PERF))
@@ -228,6 +228,15 @@ void ls_engine_process_end(void)
         ls_alloc_process_ends(t);
         ls_threads_stop();
         ls_runtime_set_state(LS_AGENT_DONE);
+}
+
+int ls_engine_give_up(void)
+{
+        if (!ls_agent_live())
+                return 0;
+        ls_engine_process_end();
+        ls_threads_stop();
+        return ls_threads_wait_for_recorder(1);
 }
 
 static int may_go_on;

@@ -22,6 +22,9 @@ int ls_engine_before_exec(void);
 void ls_engine_exec_failed(void);
 /* The process ends normally (destructor): send last names, disarm. */
 void ls_engine_process_end(void);
+/* The recording of this process ends before the process does, for good: the same, and returns when
+ * no tick comes any more; or -1: the recorder does not answer, one may still come. */
+int ls_engine_give_up(void);
 /* In the child after fork: no tick comes, nothing is written. */
 void ls_engine_after_fork_child(void);
 /* In that child: 1 when it has VMs that can be sampled on. */

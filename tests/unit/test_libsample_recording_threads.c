@@ -240,7 +240,7 @@ static void wait_for(_Atomic uint32_t *stands)
         atomic_store(&word, stands);
         atomic_store(&answered, 0);
         assert_int_equal(pthread_create(&recorder, NULL, answer_later, NULL), 0);
-        assert_int_equal(ls_threads_wait_for_recorder(), 0);
+        assert_int_equal(ls_threads_wait_for_recorder(ls_agent.attached), 0);
         assert_int_equal(answered, 1);
         pthread_join(recorder, NULL);
 }
@@ -256,7 +256,7 @@ static void an_exec_of_an_attached_process_waits_while_it_is_ticked(void **state
         (void)state;
         atomic_store(&ring_at(0)->ticked, 1);
         /* The kernel removes the events of one that was started. */
-        assert_int_equal(ls_threads_wait_for_recorder(), 0);
+        assert_int_equal(ls_threads_wait_for_recorder(ls_agent.attached), 0);
         ls_agent.attached = 1;
         wait_for(&ring_at(0)->ticked);
 }
@@ -265,7 +265,7 @@ static void an_exec_does_not_wait_for_ever(void **state)
 {
         (void)state;
         atomic_store(&ring_at(0)->sending, 1);
-        assert_int_equal(ls_threads_wait_for_recorder(), -1);
+        assert_int_equal(ls_threads_wait_for_recorder(ls_agent.attached), -1);
 }
 
 int main(void)

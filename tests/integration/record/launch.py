@@ -6,7 +6,7 @@ import signal
 import stat
 import subprocess
 
-from support import Fail, Skip, build_dir, check, info, luasample, need, record, run, tmpdir, tmpfile
+from support import LUA, Fail, Skip, build_dir, check, info, luasample, need, record, run, tmpdir, tmpfile
 
 # What a shell command tells about the process that it runs in.
 SELF = """
@@ -162,6 +162,20 @@ def add_to(suite):
             check(seen[0] == seen[1], "%s: the program has the descriptors %r, else %r" % (closed, seen[1], seen[0]))
         r = run(["sh", "-c", "%s report -i %s >&-" % (luasample(), trace)])
         check(r.status == 1 and "the output is not complete" in r.err, "report without stdout: %d %r" % (r.status, r.err))
+
+    @test("sandbox", "a program that forbids itself system calls lives on, and is recorded until then, or to its end", quick=True)
+    def _():
+        script = os.path.join(LUA, "sandbox.lua")
+        for how, call in (("strict", "all but four system calls"), ("filter", "clock_gettime"), ("tsync", "clock_gettime"),
+                          ("allow", None)):
+            r = record(["luajit", script, how]).ok()
+            check(r.out == "done\n", "%s: %r" % (how, r.out))
+            said = "forbids itself %s (seccomp)" % call in r.err if call else "forbids itself" not in r.err
+            check(said, "%s: %s" % (how, r.err))
+            j = r.info()
+            share = j["cpu_ns"] / j["process_cpu_ns"]
+            check(0.1 < share < 0.6 if call else share > 0.9, "%s: %.2f of its time was recorded" % (how, share))
+            check(j["samples"] > 20, "%s: %d samples" % (how, j["samples"]))
 
     @test("no-vm", "a program without LuaJIT: recorded, and said", quick=True)
     def _():
