@@ -34,8 +34,8 @@ const struct poptOption ls_push_option_table[] = {
                "name of the service there (--service, else that of the program)") },
         { "labels", 0,
           TEXT(labels, "NAME,...",
-               "labels of samples that are sent: vmstate, zone, thread, vm, coroutine, or the "
-               "program's (vmstate,zone)") },
+               "labels of samples that are sent: vmstate, zone, thread, vm, coroutine, type, or "
+               "the program's (vmstate,zone)") },
         { "series", 0, POPT_ARG_STRING, NULL, VAL_SERIES,
           "a label of all that is sent (several times)", "NAME=VALUE" },
         { "tenant", 0, TEXT(tenant, "NAME", "pyroscope: tenant (X-Scope-OrgID)") },
@@ -114,7 +114,7 @@ static unsigned dim_of(const char *name)
         } dims[] = {
                 { "vmstate", LS_DIM_VMSTATE },     { "zone", LS_DIM_ZONE },
                 { "thread", LS_DIM_THREAD },       { "vm", LS_DIM_VM },
-                { "coroutine", LS_DIM_COROUTINE },
+                { "coroutine", LS_DIM_COROUTINE }, { "type", LS_DIM_TYPE },
         };
 
         for (size_t i = 0; i < sizeof(dims) / sizeof(*dims); i++)
@@ -130,7 +130,7 @@ static int read_labels(struct ls_push_options *o)
         unsigned n = 0;
 
         o->without = LS_DIM_VMSTATE | LS_DIM_ZONE | LS_DIM_THREAD | LS_DIM_VM | LS_DIM_COROUTINE |
-                     LS_DIM_LABEL;
+                     LS_DIM_TYPE | LS_DIM_LABEL;
         for (char *word = strtok_r(raw.labels ? raw.labels : usual, ",", &save); word;
              word = strtok_r(NULL, ",", &save)) {
                 if (!is_label_name(word, strlen(word)))

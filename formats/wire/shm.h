@@ -126,7 +126,6 @@ struct ls_shm {
                                          * on */
         _Atomic uint32_t traced;        /* odd while a debugger holds the program and no tick is
                                          * sent; counts its comings and goings */
-        _Atomic uint64_t traced_ns;     /* in which that was so */
         _Atomic uint32_t recorder_thread;       /* attached: the recorder's first thread, as it
                                                  * knows itself; the kernel adds FUTEX_OWNER_DIED
                                                  * when that ends; 0 = it does not */

@@ -29,6 +29,7 @@ struct ls_ticker_totals {
         _Atomic uint64_t sent;          /* helper: signals sent */
         _Atomic uint64_t skipped;       /* helper: times that the thread was not running */
         _Atomic uint64_t failed;        /* signals that could not be sent */
+        _Atomic uint64_t traced_ns;     /* in which a debugger held the program */
 };
 
 struct ls_tick_thread {                 /* a thread of the program that is ticked, by its ring */
@@ -37,6 +38,8 @@ struct ls_tick_thread {                 /* a thread of the program that is ticke
         pid_t tid, inner_tid;           /* here, and as the program knows it: in another pid
                                          * namespace they differ */
         uint32_t claim;                 /* the ring's when it was armed */
+        uint32_t told_claim;            /* the claim and 1, of a thread that waits for all signals;
+                                         * 0 = none */
         int armed;                      /* the source ticks it */
         /* signals that we send */
         int look_fd;                    /* file that tells whether the thread runs, -1 = not open */
@@ -78,6 +81,7 @@ struct ls_ticker {
         uint64_t calm_ns;               /* perf: time between two looks at threads that do not
                                          * run */
         uint64_t traced_look_ns;        /* when we last looked for a debugger, CLOCK_MONOTONIC */
+        uint32_t traced;                /* odd while there is one; the agent has a copy */
         unsigned n, used;               /* rings; of these, that have had a thread */
         struct ls_tick_thread threads[];        /* by ring */
 };

@@ -39,17 +39,15 @@ static pid_t tracer_of(pid_t pid)
 int ls_tick_is_traced(struct ls_ticker *t)
 {
         uint64_t now = ls_clock_ns(CLOCK_MONOTONIC);
-        uint32_t traced = atomic_load(&t->shm->traced);
         pid_t tracer;
 
         if (t->traced_look_ns && now - t->traced_look_ns < LS_TICKER_IDLE_NS)
-                return (int)(traced & 1);
-        if (traced & 1)
-                atomic_fetch_add(&t->shm->traced_ns, now - t->traced_look_ns);
+                return (int)(t->traced & 1);
+        if (t->traced & 1)
+                atomic_fetch_add(&t->totals.traced_ns, now - t->traced_look_ns);
         t->traced_look_ns = now;
         tracer = tracer_of(t->pid);
-        if ((tracer && stops_at_ticks(tracer)) == (traced & 1))
-                return (int)(traced & 1);
-        atomic_store(&t->shm->traced, ++traced);
-        return (int)(traced & 1);
+        if ((tracer && stops_at_ticks(tracer)) != (int)(t->traced & 1))
+                atomic_store(&t->shm->traced, ++t->traced);
+        return (int)(t->traced & 1);
 }

@@ -56,6 +56,19 @@ def add_to(suite):
             check(p.wait(20) == status and p.read(p.out) == out, "ended with %s: %r" % (p.p.poll(), p.read(p.out)))
             check(r.wait(20) == 0 and info(r.trace)["samples"] > 50, r.read(r.err))
 
+    for how in "timed", "fd":
+        @test("sigwaits-" + how, "a thread that waits for all signals (%s) is told of no tick" % (
+            "sigtimedwait" if how == "timed" else "signalfd"))
+        def _(how=how):
+            p = Started([host("sigwaits"), how])
+            p.wait_for("begin")
+            r = started(p.p.pid)
+            runs_for(p.p.pid, 1)
+            r.signal(signal.SIGINT)
+            check(r.wait(20) == 0 and info(r.trace)["samples"] > 200, r.read(r.err))
+            p.signal(signal.SIGUSR1)
+            check(p.wait(20) == 0 and p.read(p.out) == "begin\ntold of 0 others\n", p.read(p.out))
+
     @test("interrupt", "Ctrl-C ends the recording, not the program", quick=True)
     def _():
         p = begun(LOOP, "60")

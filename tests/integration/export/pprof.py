@@ -108,7 +108,8 @@ def add_to(suite):
         s.run([s.luasample(), "export", "-i", r.trace, "--event", "cpu,calls,instructions", "-o", path]).ok()
         for event, index in (("calls", "calls"), ("instructions", "instructions"), ("cpu", "samples")):
             got = {k: v for k, v in go.top("-unit=count", path, index=index)[0].items() if v}
-            want = {x["function"]: x["self_ticks"] for x in shared.report(r.trace, "--event", event)["rows"] if x["self_ticks"]}
+            want = {x["function"]: x["self_ticks"] for x in shared.report(r.trace, "--event", event, "--inlined")["rows"]
+                    if x["self_ticks"]}
             check(want and got == want, "%s: %s, not %s" % (event, got, want))
 
     @t("pprof.fields", "types, times, mappings, build ids, addresses, lines", True)
