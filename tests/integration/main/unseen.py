@@ -137,7 +137,8 @@ def add_to(suite):
         """Of each of the program's profiles its samples and CPU time, and the samples of mul and of mul and add."""
         profiles = [jp_counts(path + str(i)) for i in range(1, 9)]
         cpu = [float(x) for x in re.findall(r"^cpu (\S+)$", run.out, re.M)]
-        return list(zip((sum(p.values()) for p in profiles), cpu)), [(p["mul"], p["mul"] + p["add"]) for p in profiles]
+        return list(zip((sum(p.values()) for p in profiles), cpu)), [
+            (p.get("mul", 0), p.get("mul", 0) + p.get("add", 0)) for p in profiles]
 
     @t("unseen.app-jp", "a program that runs -jp gets its result, and ours is whole", True)
     def app_jp():
