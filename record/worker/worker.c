@@ -26,6 +26,7 @@
 #define NOTICES_MOST 4u
 #define END_MS       100                /* for the end of one that is killed */
 #define SOON_MS      2000               /* for what the recorder's rings wait */
+#define HEADERS_MS   5000               /* for headers in memory: no ring waits */
 #define LATE_MS      15000              /* for names: debug information of large programs */
 #define SERVER_MS 120000 /* where a debuginfod server may be asked; symbols.c gives those up */
 
@@ -633,7 +634,7 @@ int ls_workers_memory(struct ls_workers *ws, pid_t pid, struct ls_worker **ret_w
 
 static int ask_object(struct ls_worker *w, struct ls_object *ret)
 {
-        int err = ask(w, SOON_MS);
+        int err = ask(w, HEADERS_MS);
 
         if (!err)
                 *ret = reply.object;

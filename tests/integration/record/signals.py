@@ -27,17 +27,26 @@ ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_
 ATTACH, CONT, DETACH = 16, 7, 17
 if ptrace(ATTACH, pid, None, None):
     sys.exit(os.strerror(ctypes.get_errno()))
-os.waitpid(pid, 0)
+def go_on(status):
+    # as it came; one of a tick that was on its way is passed on, too
+    sig = os.WSTOPSIG(status)
+    ptrace(CONT, pid, None, None if sig == signal.SIGSTOP else sig)
+    return sig
+while go_on(os.waitpid(pid, 0)[1]) != signal.SIGSTOP:
+    pass
+os.kill(pid, signal.SIGSTOP)
+status = os.waitpid(pid, 0)[1]
 time.sleep(float(sys.argv[2]))
-ptrace(CONT, pid, None, None)
+go_on(status)
 end = time.monotonic() + 0.5
 while time.monotonic() < end:
-    if os.waitpid(pid, os.WNOHANG)[0]:
-        ticks += 1
-        ptrace(CONT, pid, None, signal.SIGSTKFLT)
+    stopped, status = os.waitpid(pid, os.WNOHANG)
+    if stopped:
+        ticks += go_on(status) == signal.SIGSTKFLT
     time.sleep(0.001)
 os.kill(pid, signal.SIGSTOP)
-os.waitpid(pid, 0)
+while os.WSTOPSIG(os.waitpid(pid, 0)[1]) != signal.SIGSTOP:
+    ptrace(CONT, pid, None, None)
 ptrace(DETACH, pid, None, None)
 print("stopped by", ticks)
 """
