@@ -224,8 +224,7 @@ static void add_label(struct pprof *s, const struct ls_export_cell *c, unsigned 
 {
         uint32_t id = ls_export_cell_id(c, dims[i].dim), *text = &s->dim_text[i][id];
 
-        if ((dims[i].dim & s->in->without) || (dims[i].dim == LS_DIM_COROUTINE && !c->vm) ||
-                    (dims[i].dim == LS_DIM_TYPE && !id))
+        if ((dims[i].dim & s->in->without) || (dims[i].dim == LS_DIM_COROUTINE && !c->vm))
                 return;
         if (!*text)
                 *text = 1 + string(s, s->in->dim_text(s->in, dims[i].dim, id));

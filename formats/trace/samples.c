@@ -94,6 +94,8 @@ static const uint8_t columns8[U8_COLUMNS] = {
 
 /* Number above the greatest value of a column; 0 = each of 8 bits is one. */
 static const uint8_t limits8[U8_COLUMNS] = { [U8_VMSTATE] = LS_NVMSTATES };
+/* The same of one to which later writers add: what is not known here is 0. */
+static const uint8_t known8[U8_COLUMNS] = { [U8_TYPE] = LS_NOBJTYPES };
 
 enum { LS_REC_NONE };                   /* kind of a number that is no id: records count from 1 */
 static const struct { uint8_t column; uint8_t kind; } columns32[U32_COLUMNS] = {
@@ -231,6 +233,10 @@ static int decode_record(struct ls_reader *r, const struct ls_record *rec, uint3
                         b->f8[i].n = 0;
                         return e;
                 }
+        for (unsigned i = 0; i < U8_COLUMNS; i++)
+                for (uint32_t row = at; known8[i] && row < at + rec->count; row++)
+                        if (b->u8[i][row] >= known8[i])
+                                b->u8[i][row] = 0;
         for (unsigned i = 0; i < U32_COLUMNS; i++)
                 if (needs_fill(rec, columns32[i].column, at, &b->f32[i], &b->same32[i]) &&
                     (e = decode_u32(b, rec, columns32[i].column, b->u32[i] + at))) {

@@ -265,7 +265,7 @@ static int prepare_type(struct ls_grouping *g)
 static uint32_t group_type(const struct ls_grouping *g, const struct ls_cell *c)
 {
         (void)g;
-        return c->type < LS_NOBJTYPES ? c->type : LS_OBJTYPE_UNKNOWN;
+        return c->type;
 }
 
 static const char *text_type(const struct ls_grouping *g, uint32_t group)

@@ -281,6 +281,17 @@ def add_to(suite):
         f.chunk(2, samples((2, 6)) + record(99, 0, 0), sums((2, 6)))
         agree(f, [], 7)
 
+    @t("types", "types of blocks that a newer writer knows are unknown ones, in exports too")
+    def _():
+        f = base().samples({1: 1, 2: 1, 6: 1, 10: 3, 15: 255}, {1: 1, 2: 1, 6: 2, 10: 4, 15: 200}, {1: 1, 2: 1, 6: 2, 10: 5, 15: 1})
+        f.samples({1: 1, 2: 1, 6: 1, 10: 6, 15: 255}).samples({1: 1, 2: 1, 6: 1, 10: 7, 15: 5})
+        agree(f, [], 25)
+        path = f.write()
+        rows = {r["name"]: r["self_ticks"] for r in s.rows(path, "--by", "type")}
+        check(rows == {"unknown": 13, "string": 5, "function": 7}, rows)
+        for name in ("pprof", "otlp", "csv", "jsonl", "collapsed"):
+            s.run([s.luasample(), "export", "--experimental", "--format", name, "-i", path, "-o", s.tmpfile()]).ok()
+
     @t("no-line", "a flag for lines that are not known, of minor version 0 alone")
     def _():
         for minor, known in ((0, 3), (1, 5)):
