@@ -22,6 +22,7 @@ LS_HANDLER int ls_sampler_paused(struct ls_sampler *s, const struct ls_shm *shm)
 LS_HANDLER void ls_ticks_take(struct ls_sampler *s, struct ls_ticks *t)
 {
         t->sum = t->event = t->flags = 0;
+        t->type = t->place = 0;
         for (int i = 0; i < LS_NVMSTATES; i++) {
                 t->weight[i] = take(&s->pending[i]);
                 t->sum += t->weight[i];

@@ -647,19 +647,20 @@ void (*ls_tick_foreign)(int sig, siginfo_t *info, void *context);
 struct ls_thread *(*ls_tick_newcomer)(const void *context);
 int (*ls_tick_has_data)(void);
 void (*ls_tick_vm_runs)(struct ls_vm *vm, const char *global);
+volatile pid_t ls_tick_recorder;
 volatile pid_t ls_tick_past_recorders[LS_PAST_RECORDERS];
 
 /* 1 when the program or a stranger sent it. The pid is 0 when the recorder is in another pid
  * namespace, and when the kernel had no room to queue what belongs to the signal (ulimit -i 0):
  * then it looks like kill's. */
-LS_HANDLER static int is_foreign(const siginfo_t *info, const struct ls_shm *shm)
+LS_HANDLER static int is_foreign(const siginfo_t *info)
 {
         if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL)
                 return 0;
         for (unsigned i = 0; i < LS_PAST_RECORDERS; i++)
                 if (info->si_pid == ls_tick_past_recorders[i])
                         return 0;
-        return info->si_pid != 0 && info->si_pid != (pid_t)shm->recorder_pid;
+        return info->si_pid != 0 && info->si_pid != ls_tick_recorder;
 }
 
 /* What a thread with thread data does: errno is there, too. */
@@ -669,7 +670,7 @@ LS_HANDLER __attribute__((noinline)) static void handle(int sig, siginfo_t *info
         struct ls_shm *shm = ls_agent.shm;
         struct ls_thread *t;
 
-        if (ls_tick_foreign && is_foreign(info, shm)) {
+        if (ls_tick_foreign && is_foreign(info)) {
                 ls_tick_foreign(sig, info, context);
                 errno = saved;
                 return;

@@ -23,6 +23,10 @@ extern int (*ls_tick_has_data)(void);
  * Set by start/attach.c. */
 extern void (*ls_tick_vm_runs)(struct ls_vm *vm, const char *global);
 
+/* The recorder, as this process knows it; 0 = it is of another pid namespace. Not read from the
+ * shared memory, over which a child may write: a tick of a stranger's would end the program. Set
+ * when the memory is mapped. */
+extern volatile pid_t ls_tick_recorder;
 /* Recorders whose attachments have ended: a thread that had no processor may come to the handler
  * only now, for a tick of theirs. Set by start/attach.c. */
 #define LS_PAST_RECORDERS 8u

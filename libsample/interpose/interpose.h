@@ -24,15 +24,15 @@ void ls_process_child_comes(int n);
 /* In the child, for which that was said: it has memory by now, or may yet ask for some when it
  * makes a VM or execs. */
 void ls_process_child_is_here(void);
+extern int ls_process_has_left;         /* process.c: 1 = it, and what it forks, is left alone */
 /* 1 when the agent has something to do in this process: it is recorded, or passes itself on to
  * children. */
-extern int ls_process_has_left;         /* process.c: 1 = it, and what it forks, is left alone */
 static inline int ls_process_is_known(void)
 {
         return !ls_process_has_left && (ls_agent.shm || ls_preload.registry.pid);
 }
 
-/* process.c: makes it so, once nothing samples any more; quiet: no tick comes any more. */
+/* Leaves it alone from now on, once nothing samples any more; quiet: no tick comes any more. */
 void ls_process_leave(int quiet);
 
 /* process.c: hears of children made by fork, for good. */

@@ -13,6 +13,7 @@
 #include "libsample/agent.h"
 #include "libsample/attach/attached.h"
 #include "libsample/handler/clock.h"
+#include "libsample/handler/tick.h"
 #include "libsample/interpose/interpose.h"
 #include "libsample/pages.h"
 #include "libsample/recording/mappings.h"
@@ -155,6 +156,7 @@ static void begin(struct ls_shm *shm, size_t mapped, const struct ls_env_memory 
         ls_agent.pid = (int)shm->root_pid;
         *ls_agent.generation = memory->generation;
         ls_agent.shm = shm;
+        ls_tick_recorder = (pid_t)shm->recorder_pid;
         ls_agent.mapped = mapped;
         ls_preload.where = *memory;
         ls_preload.where.after_exec = 0;

@@ -53,8 +53,8 @@ static const struct ls_call calls[] = {
         { CALL(timer_delete), 0, -1, { 0 } },
 };
 
-/* The name of a call that this filter does not let be made; NULL = there is none. A filter that the
- * kernel will refuse is read as well: what it points to is the program's, as is what happens. */
+/* The name of a call that this filter does not let be made; NULL = there is none. Of one that the
+ * kernel will refuse the same is said: it may be set anew, past the C library. */
 static const char *forbidden(const struct sock_fprog *filter)
 {
         unsigned budget = STEPS_MOST;

@@ -81,6 +81,7 @@ static int map_memory(const struct ls_attach *a)
         ls_agent.attached = 1;
         ls_agent.generation = generation;
         ls_agent.shm = shm;
+        ls_tick_recorder = (pid_t)shm->recorder_pid;
         ls_agent.mapped = old_size;
         *generation = a->generation;
         return 0;
@@ -271,7 +272,7 @@ static void end(void)
         static unsigned ended;
 
         wait_for_calls();
-        ls_tick_past_recorders[ended++ % LS_PAST_RECORDERS] = (pid_t)ls_agent.shm->recorder_pid;
+        ls_tick_past_recorders[ended++ % LS_PAST_RECORDERS] = ls_tick_recorder;
         ls_tick_action_give_up();
         ls_attach_exec_end();
         ls_engine_leave();

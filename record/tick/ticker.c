@@ -5,88 +5,32 @@
 #include "record/tick/ticker.h"
 
 #include "record/process/descriptors.h"
-#include "record/process/proc.h"
 #include "record/process/thread_ids.h"
 #include "record/tick/helper.h"
 #include "record/tick/perf.h"
 #include "record/tick/request.h"
+#include "record/tick/told.h"
 #include "record/tick/traced.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define TICK_BIT (1ull << (LS_TICK_SIGNAL - 1))
 
 static const struct ls_tick_source *const sources[] = {
         [LS_TIMER_PERF] = &ls_tick_source_perf,
         [LS_TIMER_HELPER] = &ls_tick_source_helper,
 };
 
-static int is_blocked(const struct ls_ticker *t, const struct ls_tick_thread *h)
-{
-        char text[2048];
-        const char *at;
-
-        if (ls_proc_read(t->pid, h->tid, "status", text, sizeof(text)) <= 0)
-                return 0;
-        at = strstr(text, "\nSigBlk:");
-        return at && strtoull(at + sizeof("\nSigBlk:") - 1, NULL, 16) & TICK_BIT;
-}
-
-/* 1 when it waits for the tick's signal now: the kernel has it unblocked meanwhile. */
-static int is_waited_for(const struct ls_ticker *t, const struct ls_tick_thread *h)
-{
-        unsigned long long set = 0;
-        unsigned long address;
-        char text[256];
-        int fd;
-
-        if (ls_proc_read(t->pid, h->tid, "syscall", text, sizeof(text)) <= 0 ||
-            strtol(text, NULL, 10) != SYS_rt_sigtimedwait ||
-            sscanf(text, "%*d %lx", &address) != 1)
-                return 0;
-        fd = ls_proc_open(t->pid, 0, "mem", O_RDONLY);
-        if (fd < 0)
-                return 1;
-        if (pread(fd, &set, sizeof(set), (off_t)address) != sizeof(set))
-                set = TICK_BIT;
-        close(fd);
-        return (set & TICK_BIT) != 0;
-}
-
-/* 1 when the thread may wait for all signals (sigwait, signalfd) in a process where nothing is
- * interposed: it would be told of ticks. One that only works between short waits is met in one of
- * the two sooner or later; each look takes some 20 us. */
-static int would_be_told(const struct ls_ticker *t, struct ls_tick_thread *h)
-{
-        if (!atomic_load(&t->shm->agent_tid))
-                return 0;
-        if (h->told_claim == h->claim + 1)
-                return 1;
-        for (int i = 0; i < 3; i++) {
-                if (is_blocked(t, h))
-                        return 1;
-                if (is_waited_for(t, h)) {
-                        h->told_claim = h->claim + 1;
-                        return 1;
-                }
-        }
-        return 0;
-}
-
 /* Returns 0 or -errno; -EAGAIN: not now. */
 static int arm(struct ls_ticker *t, struct ls_tick_thread *h)
 {
         int err;
 
-        if (would_be_told(t, h))
+        if (ls_tick_would_be_told(t, h))
                 return -EAGAIN;
         atomic_store(&h->ring->ticked, 1);
         err = t->source->arm(t, h);

@@ -166,6 +166,8 @@ def types_views():
     s.check(len(parts) == 3 and {x["name"]: x["self_ticks"] for x in only if x["self_ticks"]} == parts, "%s, not %s" % (only, parts))
     none = s.report(r.trace, "--event", "alloc", "--type", "nonsense")
     s.check("no such type" in none.err, none.err)
+    cpu = s.rows(s.record_lua("labels.lua").ok().trace, "--by", "type")
+    s.check([x["name"] for x in cpu] == ["unknown"], "ticks have types: %s" % cpu)
     pb = s.tmpfile(".pb.gz")
     s.run([s.luasample(), "export", "-i", r.trace, "--event", "alloc", "-o", pb]).ok()
     tags = s.run([s.need("go"), "tool", "pprof", "-tags", pb], timeout=300).ok().out

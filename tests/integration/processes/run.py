@@ -251,7 +251,11 @@ def refusals():
 
 @suite.test("hostile", "children that scribble over all shared memory do not harm the recorder")
 def hostile():
-    r = s.record(family("hostile", "4"), timeout=60)
+    for timer in "perf", "helper":      # the recorder's own signals are no stranger's, whatever is written over its id
+        scribbled_over(s.record(family("hostile", "4"), "--timer", timer, timeout=60))
+
+
+def scribbled_over(r):
     check(r.status == 0 and r.out.endswith("hostile over\n"), "status %d, prints %r; %s" % (r.status, r.out, r.err[-300:]))
     check(re.search(r"scribbles over [1-9]", r.out), r.out)
     # One that finds no seat, since another has scribbled over the registry, still has its parent's memory.
