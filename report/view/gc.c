@@ -66,35 +66,40 @@ static int find_payers(const struct ls_report *r, const struct ls_aggregate *a, 
         return 0;
 }
 
+/* Functions by what they have of an event, state 0 = in each state; none where it was not
+ * recorded. */
+static int find_of_event(const struct ls_report *r, unsigned event, unsigned state,
+                         struct payers *ret)
+{
+        struct ls_filter filter = *r->filter;
+        struct ls_aggregate *a = NULL;
+        int error;
+
+        ls_event_rows(event, filter.events);
+        error = ls_aggregate_new(r->profile, &filter, LS_DIM_VMSTATE, &a);
+        if (!error)
+                error = find_payers(r, a, state, ret);
+        ls_aggregate_free(a);
+        return error;
+}
+
 /* Functions by the time of the collector that fell into them: they allocated, and had to do its
  * work. */
 static int find_runners(const struct ls_report *r, struct payers *ret)
 {
-        return find_payers(r, r->aggregate, LS_VMSTATE_GC, ret);
+        return find_of_event(r, LS_EVENT_CPU, LS_VMSTATE_GC, ret);
 }
 
-/* Functions by the bytes that they allocated; none where no allocations were recorded. */
 static int find_allocators(const struct ls_report *r, struct payers *ret)
 {
-        struct ls_filter alloc = *r->filter;
-        struct ls_aggregate *a = NULL;
-        int error;
-
-        if (!ls_events_have(r->profile, LS_EVENT_ALLOC))
-                return 0;
-        ls_event_rows(LS_EVENT_ALLOC, alloc.events);
-        error = ls_aggregate_new(r->profile, &alloc, 0, &a);
-        if (!error)
-                error = find_payers(r, a, 0, ret);
-        ls_aggregate_free(a);
-        return error;
+        return find_of_event(r, LS_EVENT_ALLOC, 0, ret);
 }
 
 /* Each byte costs the collector alike, as far as anybody knows: so its time is shared out. */
 static void put_allocators(const struct ls_report *r, const struct payers *p, uint64_t gc_ticks)
 {
         double seconds = (double)gc_ticks * (double)r->profile->interval_ns / 1e9;
-        char amount[LS_AMOUNT];
+        char amount[LS_AMOUNT], time[32] = "-";
 
         if (!p->n)
                 return;
@@ -105,10 +110,12 @@ static void put_allocators(const struct ls_report *r, const struct payers *p, ui
         for (uint32_t i = 0; i < p->n && i < PAYERS_SHOWN; i++) {
                 double share = ls_share(p->all[i].weight, p->weight);
 
-                fprintf(r->out, "%7.2f%% %s%5.2f%%%s %10s %9.3fs  %s\n", 100 * share, ls_dim(r),
+                if (gc_ticks)
+                        snprintf(time, sizeof(time), "%.3fs", share * seconds);
+                fprintf(r->out, "%7.2f%% %s%5.2f%%%s %10s %10s  %s\n", 100 * share, ls_dim(r),
                         100 * ls_margin(share, p->effective), ls_plain(r),
                         ls_amount_text(LS_EVENT_ALLOC, (double)p->all[i].weight, amount),
-                        share * seconds, ls_group_text(p->groups, p->all[i].group));
+                        time, ls_group_text(p->groups, p->all[i].group));
         }
 }
 

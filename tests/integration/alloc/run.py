@@ -166,6 +166,8 @@ def types_views():
     s.check(len(parts) == 3 and {x["name"]: x["self_ticks"] for x in only if x["self_ticks"]} == parts, "%s, not %s" % (only, parts))
     none = s.report(r.trace, "--event", "alloc", "--type", "nonsense")
     s.check("no such type" in none.err, none.err)
+    text = s.report(r.trace, "--by", "gc").out
+    s.check(re.search(r"^ *\d+\.\d\d% +\d+\.\d\d% +\S+ MB +-  ", text, re.M), "time of the collector, without ticks: " + text[-900:])
     cpu = s.rows(s.record_lua("labels.lua").ok().trace, "--by", "type")
     s.check([x["name"] for x in cpu] == ["unknown"], "ticks have types: %s" % cpu)
     pb = s.tmpfile(".pb.gz")
