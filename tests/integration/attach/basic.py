@@ -178,8 +178,8 @@ def add_to(suite):
 
     @test("output", "a program that is attached to twice says what it says alone")
     def _():
-        alone = run([luajit().program, LOOP, "60", "100"], timeout=60).ok()
-        p = begun(LOOP, "60", "100")
+        alone = run([luajit().program, LOOP, "60", "400"], timeout=60).ok()
+        p = begun(LOOP, "60", "400")
         attach(p.p.pid, duration="150ms")
         attach(p.p.pid, "--native", duration="150ms")
         status = p.wait()
