@@ -114,8 +114,8 @@ static long raw(long nr, const long a[6])
         return r;
 }
 
-/* Each is a word, whatever its type. As in the C library's own, words beyond what was passed are read
- * too, of the caller's frame, which AddressSanitizer takes for a fault. */
+/* Each is a word, whatever its type. As in the C library's own, words beyond what was passed are
+ * read too, of the caller's frame, which AddressSanitizer takes for a fault. */
 __attribute__((no_sanitize("address")))
 static void take(long a[], int n, va_list ap)
 {
