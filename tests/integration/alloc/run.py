@@ -394,8 +394,8 @@ def with_cpu():
 
 def attach(p, event="live,alloc", seconds="1s", interval="8K"):
     trace = s.tmpfile(".data")
-    r = s.run([s.luasample(), "record", "-p", str(p.p.pid), "-e", event, "--alloc-interval", interval, "-d", seconds, "-o", trace],
-              timeout=60).ok()
+    r = s.run([s.luasample(), "record", "-p", str(p.p.pid), "-e", event, "--alloc-interval", interval, "--buffer-size", "8M",
+               "-d", seconds, "-o", trace], timeout=60).ok()
     r.trace = trace
     s.check("not recorded" not in r.err, r.err)
     return r

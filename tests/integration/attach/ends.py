@@ -32,10 +32,10 @@ def started(pid, *opts, then=None):
     return r
 
 
-def runs_for(pid, seconds):
-    """Waits until the process has had so much CPU time: on a busy machine that takes longer."""
+def runs_for(pid, seconds, stat="stat"):
+    """Waits until the process, or the thread whose file stat is, has had so much CPU time: on a busy machine that takes longer."""
     def cpu():
-        return sum(int(x) for x in process.read(pid, "stat").rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+        return sum(int(x) for x in process.read(pid, stat).rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
     start, deadline = cpu(), time.monotonic() + 60
     while cpu() - start < seconds:
         check(time.monotonic() < deadline, "it does not run")

@@ -59,7 +59,7 @@ def add_to(suite):
             check(script != "builtins.lua" or charged, "%s %s: no time in builtins: %s" % (script, filters, rows))
             files = s.json_of(["report", "-i", r.trace, "--annotate", "--json", "--min", "0", *filters])["files"]
             own = sum(f["self_ticks"] for f in files)
-            in_lua = sum(x["self_ticks"] for x in lines if x.get("line"))
+            in_lua = sum(x["self_ticks"] for x in lines if x.get("line") or x["name"].endswith(":?"))
             check(own == in_lua, "%s %s: --annotate has %d, --by line %d" % (script, filters, own, in_lua))
             check(all(l["total_ticks"] >= l["self_ticks"] for f in files for l in f["lines"]), "a total below its own part")
 
