@@ -32,12 +32,15 @@ def started(pid, *opts, then=None):
     return r
 
 
+def cpu_of(pid, stat="stat"):
+    """The CPU time in s of the process, or of the thread whose file stat is."""
+    return sum(int(x) for x in process.read(pid, stat).rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
 def runs_for(pid, seconds, stat="stat"):
-    """Waits until the process, or the thread whose file stat is, has had so much CPU time: on a busy machine that takes longer."""
-    def cpu():
-        return sum(int(x) for x in process.read(pid, stat).rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
-    start, deadline = cpu(), time.monotonic() + 60
-    while cpu() - start < seconds:
+    """Waits until it has had so much CPU time: on a busy machine that takes longer."""
+    start, deadline = cpu_of(pid, stat), time.monotonic() + 60
+    while cpu_of(pid, stat) - start < seconds:
         check(time.monotonic() < deadline, "it does not run")
         time.sleep(0.02)
 
